@@ -15,23 +15,24 @@ use std::time::{Duration, Instant};
 
 const WIDTHS: [u32; 3] = [8, 13, 16];
 
-/// Load factors between which insertions are timed, in percent, and the parts in which each step is inserted.
+/// The load factors between which insertions are timed, in percent.
 const STEPS: [(usize, usize); 4] = [(0, 50), (50, 75), (75, 90), (90, 95)];
+/// The number of parts into which each of these steps is divided.
 const PARTS: usize = 16;
 
-/// Names of the mixes, and how many lookups go before each write.
+/// The names of the mixes, and the number of lookups per write.
 const MIXES: [(&str, usize); 2] = [("90 to 10", 9), ("50 to 50", 1)];
-/// Operations of a pass of a mix, on all threads together.
+/// The number of operations per pass of a mix, on all threads together.
 const MIXED: usize = 1 << 17;
 
 fn main() {
-    // With few samples, so that many cases end in minutes.
+    // Few samples, so that all cases take only minutes.
     let mut criterion = Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_millis(100))
         .measurement_time(Duration::from_millis(400))
         .configure_from_args();
-    // Criterion takes a filter for a regular expression, and the ^ of 2^16 for the beginning of a name.
+    // Criterion takes the filter as a regular expression, in which the ^ of 2^16 would match the beginning of a name.
     if let Some(filter) = std::env::args().find(|argument| argument.contains("2^")) {
         criterion = criterion.with_filter(filter.replace("2^", r"2\^"));
     }
@@ -65,7 +66,7 @@ fn sizes() -> Vec<u32> {
         return list.split(',').map(size).collect();
     }
     let has = |option: &str| std::env::args().any(|argument| argument == option);
-    // Criterion takes a run without --bench for a test.
+    // Criterion treats a run without --bench as a test.
     if has("--test") || !has("--bench") { vec![16] } else { vec![16, 20, 24] }
 }
 
@@ -82,7 +83,7 @@ type Filter = Of<CuckooFilter<u64>>;
 type Lazy<T> = LazyCell<T, Box<dyn FnOnce() -> T>>;
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// A size and a width. Keys and filter are made when they are first needed.
+/// A size and a width. The keys and the filter are built on first use.
 struct Case<'a> {
     name: String,
     size: Size,
@@ -91,14 +92,14 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// The filter with the first `count` of the present keys.
+    /// Returns the filter, filled with the first `count` of the present keys.
     fn filled(&self, count: usize) -> &Filter {
         self.filter.0.clear();
         most(self.filter.0.par_insert(&self.field.present[..count]).inserted, count);
         self.filter
     }
 
-    /// The filter at 95 % load.
+    /// Returns the filter at 95 % load.
     fn full(&self) -> &Filter {
         self.filled(self.size.keys)
     }
@@ -108,7 +109,7 @@ impl Case<'_> {
     }
 }
 
-/// The time of some passes of `count` keys, each after what prepares it.
+/// Returns the time of some passes over `count` keys, without that of `prepare`, which runs before each.
 fn passes(passes: u64, count: usize, mut prepare: impl FnMut(), mut pass: impl FnMut() -> usize) -> Duration {
     let time = |_| {
         prepare();
@@ -127,7 +128,7 @@ fn lookup(case: &Case, group: &mut Group) {
         [("miss", |field| &field.misses, 0.0), ("hit", |field| &field.hits, 1.0), ("half", |field| &field.half, 0.5)];
     group.throughput(Throughput::Elements(1 << (case.size.slots.ilog2() + 2).min(20)));
     for (name, keys, present) in KINDS {
-        // The narrowest fingerprints are wrong 3 times in 100.
+        // The narrowest fingerprints have a false-positive rate of 3 %.
         let check = |found: usize, all: usize| {
             let share = found as f64 / all as f64;
             assert!((present - 0.01..present + 0.05).contains(&share), "{found} of {all} found");
@@ -149,7 +150,7 @@ fn lookup(case: &Case, group: &mut Group) {
     }
 }
 
-/// The file of a filter of these keys.
+/// Saves the filter, and maps the file.
 fn mapped(filter: &Filter) -> MappedFilter<CuckooFilter<u64>> {
     let path = std::env::temp_dir().join(format!("operations-{}.filter", std::process::id()));
     filter.0.save(&path).expect("a folder that can be written to");
@@ -166,7 +167,7 @@ fn insert(case: &Case, group: &mut Group) {
         group.bench_function(case.id(&format!("{from}-{to} %")), |bencher| {
             let (filter, len) = (case.filled(start), Cell::new(start));
             let present = &case.field.present;
-            // A step that is full is emptied.
+            // A full step is emptied first.
             let prepare = || {
                 if len.get() + part > end {
                     filter.remove_all(&present[start..len.replace(start)]);
@@ -217,7 +218,8 @@ fn mixed(case: &Case, group: &mut Group) {
     }
 }
 
-/// The operations of a thread: some lookups, a write, and so on. A write removes a key, or inserts the one that the last write removed.
+/// Runs the operations of one thread: some lookups, a write, and so on. Writes alternate: one removes a key, the next inserts it
+/// again.
 fn mix(filter: &Filter, asked: &[u64], changed: &[u64], lookups: usize, writes: usize) {
     let mut asked = asked.iter().cycle();
     let (mut found, mut written) = (0, 0);

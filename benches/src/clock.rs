@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds for each of `count` operations, and what came of the work.
+/// Returns the nanoseconds per operation of `count`, and the result of the work.
 pub fn timed<T>(count: usize, work: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
     let result = work();
     (start.elapsed().as_nanos() as f64 / count as f64, result)
 }
 
-/// Runs the work on several threads, told their numbers, which start together. The time is that from the first start to
-/// the last end, by clocks inside the threads.
+/// Runs the work on several threads, which start together and get their numbers. The time is that from the first start to the
+/// last end, by clocks inside the threads.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> (Duration, Vec<T>) {
     let barrier = Barrier::new(threads);
     let (barrier, work) = (&barrier, &work);
@@ -35,8 +35,8 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> 
     (last - first, results)
 }
 
-/// Works while other threads do something else until they are told to stop, each with a number. Returns what came of the
-/// work, and the sum of what they returned.
+/// Runs the work while other threads, each with a number, do something else until they are told to stop. Returns the result of
+/// the work, and the sum of the results of the others.
 pub fn with<T>(
     threads: usize,
     other: impl Fn(usize, &AtomicBool) -> usize + Sync,
@@ -59,7 +59,7 @@ pub fn with<T>(
     })
 }
 
-/// Is as busy as a writer until it is told to stop, and touches no set.
+/// Keeps a core as busy as a writer does, without a set, until it is told to stop.
 pub fn hash(stop: &AtomicBool) -> usize {
     let hasher = ahash::RandomState::new();
     let mut key = 0;

@@ -68,7 +68,7 @@ fn run(options: Options, earlier: Vec<Contestant>) -> ExitCode {
         section.run(&plan, &mut record);
     }
     record.aside = false;
-    record.text(&format!("All of this took {} minutes and {} seconds.", plan.seconds() / 60, plan.seconds() % 60));
+    record.text(&format!("All sections took {} min {} s.", plan.seconds() / 60, plan.seconds() % 60));
     if !records {
         eprintln!("no page is written: it takes a run of every section in full, with --release");
         return ExitCode::SUCCESS;

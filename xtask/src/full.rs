@@ -1,4 +1,4 @@
-//! The record of reliability: long forms of all checks, and their figures in its tables.
+//! The record of reliability: runs the long forms of all checks, and writes their figures into its tables.
 
 use crate::{Args, run, tree, trees};
 use anyhow::{Context, Result, ensure};
@@ -8,8 +8,7 @@ use std::fs;
 const RECORD: &str = "docs/reliability.md";
 const BENCHMARKS: &str = "docs/benchmarks/README.md";
 
-/// Name, the rows that it must fill, or what their numbers begin with, the folders of its program beside `src`, and a command
-/// for a shell.
+/// A name, the rows that the piece must fill or their sections, the folders of its program beside `src`, and a shell command.
 type Piece = (&'static str, &'static str, &'static [&'static str], &'static str);
 const LONG: &[&str] = &["crates/reliability", "crates/testkit"];
 const PIECES: [Piece; 19] = [
@@ -40,7 +39,7 @@ const PIECES: [Piece; 19] = [
     ("machines", "9.6 9.7", &["tests"], "cargo xtask machines"),
 ];
 
-/// The tests with their large numbers: what `test` stands for in a command.
+/// The shell function `test` of these commands: runs tests with their large numbers.
 const TEST: &str =
     "test() { CUCKOO_FULL=1 cargo test --locked --release \"$@\" -- --include-ignored --nocapture --test-threads=1; }";
 
@@ -69,7 +68,7 @@ pub(crate) fn check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Says which figures were measured on other trees than those of today.
+/// Prints which figures were measured on other trees than the present ones.
 fn earlier_states() -> Result<()> {
     let (record, mut rows) = (run::read(RECORD)?, Vec::new());
     for (_, expected, programs, _) in PIECES {
@@ -91,7 +90,7 @@ fn earlier_states() -> Result<()> {
     Ok(())
 }
 
-/// The trees of the library and of these folders.
+/// Returns the trees of the library and of these folders.
 fn trees(programs: &[&str]) -> Result<String> {
     trees::trees(&[&["src"], programs].concat(), &tree::target("full")?.join("index")).map_err(anyhow::Error::msg)
 }
@@ -100,7 +99,7 @@ fn cells(line: &str) -> Vec<&str> {
     line.split('|').map(str::trim).collect()
 }
 
-/// Whether the number of a row is one of these, or begins with one.
+/// Returns whether a row is one of these, or in a section that is one of these.
 fn is_of(id: &str, rows: &str) -> bool {
     let is_row =
         id.split_once('.').is_some_and(|(section, row)| [section, row].iter().all(|n| n.parse::<u32>().is_ok()));
@@ -108,7 +107,7 @@ fn is_of(id: &str, rows: &str) -> bool {
 }
 
 fn run_piece(&(name, rows, programs, command): &Piece, skipped: &mut Vec<String>) -> Result<()> {
-    // Of what is run, not of what may have been changed meanwhile.
+    // Before the run, during which files may change.
     let trees = trees(programs)?;
     let (status, said) = run::loudly(run::command("sh -c", [format!("{TEST}; {command}")]))?;
     fs::write(tree::target("full")?.join(name).with_extension("log"), &said)?;
@@ -123,8 +122,8 @@ fn run_piece(&(name, rows, programs, command): &Piece, skipped: &mut Vec<String>
     Ok(())
 }
 
-/// The record with the figures of these lines, "figure ROW: TEXT", in their rows, and what is wrong: figures without a row,
-/// and expected rows that got no figure.
+/// Returns the record with the figures of the lines "figure ROW: TEXT" in their rows, and the errors: figures without a row, and
+/// expected rows without a figure.
 fn write_down(record: &str, said: &str, expected: &str, when: &str) -> Result<(String, Vec<String>)> {
     let figures = said.lines().filter_map(|line| line.split_once("figure ")?.1.split_once(": "));
     let mut figures: BTreeMap<_, _> = figures.filter(|(id, _)| is_of(id, id)).collect();

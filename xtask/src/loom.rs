@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::Instant;
 
 const MIN_MODELS: usize = 90;
-/// Commits after which each tooth was pulled by one of them.
+/// The number of commits in which the gate pulls each tooth once.
 const TURNS: usize = 8;
 const SECONDS_TO_RUN: u64 = 3600;
 const SECONDS_TO_CATCH: u64 = 120;
 
-/// A model that fails does so early, so what takes time is to compile, a tenth of it without optimisation.
+/// A failing model fails early, so most of the time of a tooth is compilation, which takes a tenth without optimization.
 const UNOPTIMISED: &[&str] = &["profile.loom.package.concurrent-cuckoo-filter.opt-level=0"];
 
 pub(crate) fn check(args: &Args) -> Result<()> {
@@ -24,14 +24,14 @@ pub(crate) fn check(args: &Args) -> Result<()> {
     let models = list(&tests)?;
     let mut bounded = BTreeSet::<&str>::new();
     if names.is_empty() {
-        // Line by line as they end: the longest take some seconds. On one thread, which takes less time than two: each execution maps
-        // stacks, and threads of one process wait for each other's mappings.
+        // Each line is printed when its model ends. One thread takes less time than two: each execution maps stacks, and the threads
+        // of a process wait for each other's mappings.
         let (status, said) = run::loudly(tests.command(SECONDS_TO_RUN, "loom_tests:: --nocapture --test-threads=1"))?;
         ensure!(status.success(), "a model failed");
         let mut ran = said.lines().filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next());
         let ran: usize = ran.next().unwrap_or("0").parse()?;
         ensure!(ran == models.len(), "{ran} of {} models ran", models.len());
-        // On one thread, the first line of a test has its name before it.
+        // With one thread, the name of a test precedes the first line that it prints.
         let lines = said.lines().filter(|line| line.contains(" preemptions)"));
         bounded = lines
             .filter_map(|line| models.get_key_value(line.split_once("model ")?.1.split_whitespace().next()?))
@@ -66,7 +66,7 @@ pub(crate) fn check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The models, from the name of each to the path of its test function.
+/// Returns the paths of the test functions of all models, by name.
 fn list(tests: &Tests) -> Result<BTreeMap<String, String>> {
     let mut models = BTreeMap::new();
     let list = run::stdout(tests.command(SECONDS_TO_RUN, "loom_tests:: --list"))?;
@@ -79,8 +79,7 @@ fn list(tests: &Tests) -> Result<BTreeMap<String, String>> {
     Ok(models)
 }
 
-/// Runs the models that a tooth names, each in a process of its own: a panic that loom meets while it unwinds from another
-/// ends the process.
+/// Runs the models that a tooth names, each in a process of its own: if loom panics while it unwinds, the process ends.
 fn catch(tooth: &Tooth, tests: &Tests, models: &BTreeMap<String, String>) -> Result<String> {
     let mut catchers = String::from("caught by");
     for (model, text) in tooth.caught_by() {

@@ -12,7 +12,7 @@ mod trees;
 use anyhow::{Context, Result, ensure};
 use std::process::ExitCode;
 
-/// The line of a check begins with its name, and has its options.
+/// Each entry begins with the name and the options of a check.
 const HELP: &str = "\
 cargo xtask CHECK; times are of 2 cores. What a check makes is in target/; where a toolchain or a tool cannot be had,
 a line \"skipped: ...\" says what was not checked.
@@ -52,16 +52,16 @@ until-failure COMMAND...
     Runs a test binary up to its first failure, for mutants
 ";
 
-/// What follows the name of a check.
+/// The arguments after the name of a check.
 pub(crate) struct Args(Vec<String>);
 
 impl Args {
-    /// Whether this option is given.
+    /// Returns whether this option is given.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.0.iter().any(|word| word == option)
     }
 
-    /// All that is no option.
+    /// Returns the arguments that are not options.
     pub(crate) fn names(&self) -> Vec<String> {
         self.0.iter().filter(|word| !word.starts_with("--")).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Mutation testing: operators, conditions and results of the library are changed, one at a time, and some test must fail.
+//! Mutation testing: changes operators, conditions and results of the library, one at a time. Some test must fail for each.
 
 use crate::{Args, run, tree, trees};
 use anyhow::{Context, Result, ensure};
@@ -11,9 +11,9 @@ const CONFIG: &str = ".cargo/mutants.toml";
 /// The exit code of `skip` in checks.sh.
 const SKIPPED: i32 = 77;
 
-/// Some at the heart, by name, and how many have these names: two have two.
-const MUTANTS_OF_THE_HEART: usize = 9;
-const HEART: [&str; 7] = [
+/// The number of mutants of the core that the quick form runs. Two of the names below are each those of two mutants.
+const MUTANTS_OF_THE_CORE: usize = 9;
+const CORE: [&str; 7] = [
     r"replace & with \^ in Lanes::equal$",
     r"replace Stripe::advance with \(\)$",
     r"delete ! in Locked.*::bump$",
@@ -23,7 +23,7 @@ const HEART: [&str; 7] = [
     r"replace Shard.*::relocate -> Option<Slot> with None$",
 ];
 
-/// Name, arguments for `cargo test`, and for binaries of tests. Each stage tries what none before it has caught.
+/// A name, arguments of `cargo test`, and arguments of the test binaries. Each stage tries the mutants that no earlier one caught.
 const STAGES: [(&str, &str, &str); 4] = [
     ("unit tests", "--lib", "--test-threads=1 --skip=linearizability --skip=panic_safety --skip=contention"),
     (
@@ -39,8 +39,8 @@ const MODELS: &str = "models";
 
 const UNOPTIMISED: [(&str, &str); 2] = [("CARGO_PROFILE_TEST_OPT_LEVEL", "0"), ("PROPTEST_CASES", "8")];
 
-/// Runs a test binary up to the first test that fails; cargo is told to run them so. A mutant that fails one test and has
-/// another one run for ever is caught at once.
+/// Runs a test binary up to the first failing test: the runner that cargo calls. So a mutant that fails one test and blocks another
+/// is caught at once.
 pub(crate) fn until_failure(words: &Args) -> Result<()> {
     let (program, arguments) = words.0.split_first().context("no command")?;
     let mut command = Command::new(program);
@@ -66,7 +66,7 @@ pub(crate) fn check(args: &Args) -> Result<()> {
     if args.has("--quick") { quick(path) } else { all(path, &args.names()) }
 }
 
-/// A command that tries mutants with `cargo test` and these arguments. Copies of the tree are in the target directory.
+/// Returns a command that tries mutants with `cargo test` and these arguments, in copies of the tree in the target directory.
 fn command(path: &str, cargo: &str, out: &Path) -> Result<Command> {
     let mut command = run::plain("cargo mutants --no-shuffle --all-features --cargo-arg=--locked --output");
     command.env("PATH", path);
@@ -81,23 +81,23 @@ fn command(path: &str, cargo: &str, out: &Path) -> Result<Command> {
 fn quick(path: &str) -> Result<()> {
     let out = tree::target("mutants/quick")?;
     let mut command = command(path, "--lib", &out)?;
-    // Tests that fail without a mutant are for others to find.
+    // Other checks detect tests that fail without a mutant.
     command.args(["--baseline=skip", "--timeout=60", "--file=src/layout/lanes.rs", "--file=src/raw/*.rs"]);
-    command.args(HEART.map(|name| format!("--re={name}"))).envs(UNOPTIMISED);
+    command.args(CORE.map(|name| format!("--re={name}"))).envs(UNOPTIMISED);
     command.args(["--", "--", "lanes::", "raw::", "stalled_writer::"]);
     let (status, _) = run::loudly(command)?;
-    // 2: some were missed, perhaps of those that delete the field of a struct, which no name leaves out; 3: a test ran too long, as
-    // the one does whose lookup never believes a miss.
+    // 2: some were missed, perhaps those that delete a field of a struct, which no name excludes. 3: a test ran too long, like the
+    // one whose lookup repeats every miss.
     ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo-mutants ended with {status}");
-    let (mut caught, named) = (&lines(&out, "caught")? | &lines(&out, "timeout")?, MUTANTS_OF_THE_HEART);
+    let (mut caught, named) = (&lines(&out, "caught")? | &lines(&out, "timeout")?, MUTANTS_OF_THE_CORE);
     caught.retain(|mutant| !mutant.contains(": delete field "));
     ensure!(caught.len() == named, "{} of {named} mutants were caught: a name has changed? {caught:#?}", caught.len());
-    println!("figure 8.1: {named} of {named} mutants of the heart caught");
+    println!("figure 8.1: {named} of {named} mutants of the core caught");
     Ok(())
 }
 
-/// All mutants of these files, or of all files. A run that was stopped goes on with what was not caught, until code or tests
-/// change.
+/// Tries all mutants of these files, or of all files. Until code or tests change, an interrupted run continues with the mutants that
+/// were not caught.
 fn all(path: &str, files: &[String]) -> Result<()> {
     let (out, index) = (tree::target("mutants/all")?, tree::target("mutants")?.join("index"));
     let state = trees::trees(&["src", "tests", "loom-tests", ".cargo"], &index).map_err(anyhow::Error::msg)?;
@@ -113,26 +113,26 @@ fn all(path: &str, files: &[String]) -> Result<()> {
     let mut timeouts = BTreeSet::new();
     for (name, cargo, tests) in STAGES {
         println!("\n-- {name}");
-        // What was caught, or does not compile, is not tried again.
+        // Mutants that were caught, or do not compile, are not tried again.
         let mut command = command(path, cargo, &out)?;
         command.args(["--iterate", "--timeout-multiplier=5", "--minimum-test-timeout=60"]).args(&files);
         command.arg(format!("--jobs={}", rayon::current_num_threads()));
         match name {
             MODELS => command.arg("--profile=loom").env("RUSTFLAGS", "--cfg cuckoo_loom"),
             ALL_TESTS => command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1"),
-            // A mutant is compiled in a fraction of the time, which is what most of them cost.
+            // Most of the time of a mutant is compilation, which takes a fraction without optimization.
             _ => command.envs(UNOPTIMISED),
         };
         command.args(["--", "--"]).args(tests.split_whitespace());
         let (status, _) = run::loudly(command)?;
-        // 2: some were missed; 3: some took too long. Anything else, such as a test that fails without a mutant, is wrong.
+        // 2: some were missed. 3: some took too long. Any other code is an error, such as a test that fails without a mutant.
         ensure!(matches!(status.code(), Some(0 | 2 | 3)), "{name}: cargo-mutants ended with {status}");
         // A test that ran too long has caught its mutant, too.
         timeouts.append(&mut lines(&out, "timeout")?);
         let caught = Vec::from_iter(&lines(&out, "caught")? | &timeouts).join("\n");
         fs::write(out.join("mutants.out/caught.txt"), caught + "\n")?;
     }
-    // What does not compile for a model has been compiled before.
+    // Mutants that do not compile here have compiled in an earlier stage.
     let missed = &lines(&out, "missed")? | &lines(&out, "unviable")?;
     let missed: Vec<_> = missed.difference(&timeouts).collect();
     println!(
@@ -145,17 +145,17 @@ fn all(path: &str, files: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The mutants of this kind in the last run.
+/// Returns the mutants of this kind in the last run.
 fn lines(out: &Path, kind: &str) -> Result<BTreeSet<String>> {
     Ok(run::read(out.join("mutants.out").join(kind).with_extension("txt"))?.lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CONFIG, HEART};
+    use super::{CONFIG, CORE};
     use crate::{run, tree};
 
-    /// Types, functions and files that the patterns name exist. What a pattern says of operators is for cargo-mutants to judge.
+    /// The types, functions and files that the patterns name exist. Operators in patterns are not checked.
     #[test]
     fn patterns_name_what_exists() {
         std::env::set_current_dir(tree::root()).unwrap();
@@ -166,8 +166,8 @@ mod tests {
         let config = run::read(CONFIG).unwrap();
         let patterns = config.lines().filter_map(|line| line.trim().strip_prefix('\'')?.strip_suffix("',"));
         let mut gone = Vec::new();
-        for pattern in patterns.chain(HEART) {
-            // Without classes and marks, such as \b and \S, and the words of cargo-mutants.
+        for pattern in patterns.chain(CORE) {
+            // Without character classes such as \S, anchors such as \b, and the words of cargo-mutants.
             let bare = ["\\b", "\\S", "\\("].iter().fold(pattern.to_owned(), |bare, mark| bare.replace(mark, " "));
             let words = bare.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 3);
             let of_tool = ["replace", "delete", "with", "guard"];

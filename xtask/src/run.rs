@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus};
 mod thousands;
 pub(crate) use thousands::thousands;
 
-/// What variables begin with that a shell may have set for its own builds and runs, and cargo for this package.
+/// The prefixes of variables that a shell may have set for its own builds and runs, or cargo for this package.
 const NOT_OURS: [&str; 9] = [
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",
@@ -24,7 +24,7 @@ const NOT_OURS: [&str; 9] = [
     "RUST_BACKTRACE",
 ];
 
-/// A command as one types it, without quotes, and further arguments.
+/// Returns the command of a line without quotes, with more arguments.
 pub(crate) fn command(line: &str, more: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
     let mut words = line.split_whitespace();
     let mut command = Command::new(words.next().expect("a program"));
@@ -37,19 +37,19 @@ pub(crate) fn command(line: &str, more: impl IntoIterator<Item: AsRef<OsStr>>) -
     command
 }
 
-/// The same without further arguments.
+/// Returns the command of a line without quotes.
 pub(crate) fn plain(line: &str) -> Command {
     command(line, [""; 0])
 }
 
-/// Runs the command and returns its output. Hands each line of it to `goes_on`, which says whether the command may.
+/// Runs the command and returns its output. Passes each line to `goes_on`, and stops the command when that returns `false`.
 pub(crate) fn each_line(command: Command, mut goes_on: impl FnMut(&str) -> bool) -> Result<(ExitStatus, String)> {
     let (reader, writer) = std::io::pipe()?;
     let mut child = {
         let mut command = command;
         command.stdout(writer.try_clone()?).stderr(writer);
         command.spawn().with_context(|| format!("cannot run {}", shown(&command)))?
-        // Our ends of the pipe are closed here: it ends when the child does.
+        // Closes our ends of the pipe, so that it ends when the child does.
     };
     let mut output = String::new();
     for bytes in BufReader::new(reader).split(b'\n') {
@@ -63,7 +63,7 @@ pub(crate) fn each_line(command: Command, mut goes_on: impl FnMut(&str) -> bool)
     Ok((child.wait()?, output))
 }
 
-/// Runs the command and shows its output as it comes.
+/// Runs the command, prints its output line by line, and returns it.
 pub(crate) fn loudly(command: Command) -> Result<(ExitStatus, String)> {
     each_line(command, |line| {
         println!("{line}");
@@ -71,12 +71,12 @@ pub(crate) fn loudly(command: Command) -> Result<(ExitStatus, String)> {
     })
 }
 
-/// Runs the command without showing its output.
+/// Runs the command, and returns its output without printing it.
 pub(crate) fn silently(command: Command) -> Result<(ExitStatus, String)> {
     each_line(command, |_| true)
 }
 
-/// Runs the command; a failure shows all its output.
+/// Runs the command, and returns its output. The error of a failure has all of it.
 pub(crate) fn quietly(command: Command) -> Result<String> {
     let shown = shown(&command);
     let (status, output) = silently(command)?;
@@ -86,7 +86,7 @@ pub(crate) fn quietly(command: Command) -> Result<String> {
     Ok(output)
 }
 
-/// What the command prints on stdout; a failure shows what it prints on stderr.
+/// Returns what the command prints on stdout. The error of a failure has its stderr.
 pub(crate) fn stdout(mut command: Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {}", shown(&command)))?;
     if !output.status.success() {

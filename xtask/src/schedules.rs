@@ -10,11 +10,11 @@ use std::time::Instant;
 const SECONDS_TO_RUN: u64 = 3600;
 const SECONDS_TO_CATCH: u64 = 900;
 
-/// How many schedules and drills each form runs.
+/// The number of scenarios of each form.
 const SHORT: usize = 130_000;
 const FULL: usize = 2_375_000;
 
-/// Assertions of the crate are left out: it is the histories that must show what is wrong.
+/// Without assertions of the crate, because the histories must show the fault.
 const UNCHECKED: &[&str] = &["profile.loom.debug-assertions=false", "profile.loom.overflow-checks=false"];
 
 pub(crate) fn check(args: &Args) -> Result<()> {
@@ -61,14 +61,14 @@ fn explore(tests: &Tests, full: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether the full form was needed to find the tooth; `None` if it is not for schedules.
+/// Returns whether the full form was needed to find the tooth, or `None` if it is not for schedules.
 fn find(tooth: &Tooth, tests: &Tests) -> Result<(String, Option<bool>)> {
     if let Some(reason) = &tooth.not_for_schedules {
         return Ok((format!("is not for schedules: {reason}"), None));
     }
     for full in [false, true] {
         let (status, said) = run::silently(command(tests, SECONDS_TO_CATCH, full, ""))?;
-        // The time limit is no finding, nor is a process that ends without a word.
+        // A process that exceeds the time limit, or ends without a message, has found nothing.
         let line = said.lines().find(|line| line.contains(": failed in scenario "));
         if let (false, Some(line)) = (status.success(), line) {
             return Ok((format!("found: {line}"), Some(full)));

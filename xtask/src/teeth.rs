@@ -1,4 +1,4 @@
-//! Teeth: faults that are put into a copy of the tree, and the models that must then fail.
+//! Teeth: faults that are inserted into a copy of the tree, and the models that must then fail.
 
 use crate::{run, tree};
 use anyhow::{Context, Result, bail, ensure};
@@ -18,30 +18,30 @@ const FOLDER: &str = "loom-tests/teeth";
 pub(crate) struct Tooth {
     #[serde(skip)]
     pub(crate) name: String,
-    /// The fault, and why it must be seen: for readers.
+    /// The fault and its consequence, for readers.
     #[serde(rename = "breaks")]
     _breaks: String,
     edits: Vec<Edit>,
-    /// From the text that models must print as they fail to the names of these models.
+    /// The names of the models that must fail, by the text that they must print.
     caught_by: BTreeMap<String, String>,
-    /// Why schedules cannot find it.
+    /// The reason why schedules cannot find it.
     pub(crate) not_for_schedules: Option<String>,
 }
 
-/// A file in `src`, or `FILE: FUNCTION` for the functions of this name in it; a piece of code that occurs once there; and
-/// the code that replaces it. White space and comments do not count.
+/// A file in `src`, or `FILE: FUNCTION` for the functions of this name in it; code that occurs once there; and its replacement.
+/// White space and comments are ignored.
 #[derive(Deserialize)]
 struct Edit(String, String, String);
 
 impl Tooth {
-    /// Each model that must fail, and the text that it must then print.
+    /// Returns each model that must fail, with the text that it must print.
     pub(crate) fn caught_by(&self) -> impl Iterator<Item = (&str, &str)> {
         self.caught_by
             .iter()
             .flat_map(|(text, models)| models.split_whitespace().map(move |model| (model, text.as_str())))
     }
 
-    /// The files that it changes in the tree of this folder, and the text of each when it is changed.
+    /// Returns the files that it changes in the tree of this folder, with their changed texts.
     fn broken(&self, folder: &Path) -> Result<BTreeMap<PathBuf, String>> {
         let (mut files, mut puts) = (BTreeMap::new(), Vec::new());
         for Edit(place, find, put) in &self.edits {
@@ -67,7 +67,7 @@ impl Tooth {
     }
 }
 
-/// The functions of this name; the whole text if it is empty.
+/// Returns the functions of this name, or the whole text if the name is empty.
 fn parts(text: &str, name: &str) -> impl Iterator<Item = Range<usize>> {
     let starts = ["(", "<"].map(|next| format!("fn {name}{next}"));
     let starts = starts.iter().flat_map(|start| text.match_indices(start)).map(|(at, _)| at).collect::<Vec<_>>();
@@ -81,7 +81,7 @@ fn parts(text: &str, name: &str) -> impl Iterator<Item = Range<usize>> {
     whole.into_iter().chain(starts.into_iter().map(function))
 }
 
-/// Where the code occurs in this part of the text.
+/// Returns the occurrences of the code in this part of the text.
 fn occurrences(text: &str, part: Range<usize>, code: &str) -> Vec<Range<usize>> {
     let (text, code) = (solid(&text[part.clone()]), solid(code));
     let same = |window: &&[(usize, char)]| window.iter().map(|(_, c)| c).eq(code.iter().map(|(_, c)| c));
@@ -93,7 +93,7 @@ fn occurrences(text: &str, part: Range<usize>, code: &str) -> Vec<Range<usize>> 
     found.map(range).collect()
 }
 
-/// The characters without white space and comments, and where each stands.
+/// Returns the characters without white space and comments, each with its position.
 fn solid(text: &str) -> Vec<(usize, char)> {
     let mut solid = Vec::new();
     for line in text.split_inclusive('\n') {
@@ -104,7 +104,7 @@ fn solid(text: &str) -> Vec<(usize, char)> {
     solid
 }
 
-/// The teeth of these names; all of them if there are none. Each must fit the tree.
+/// Returns the teeth of these names, or all of them if there are no names. All teeth must fit the tree.
 pub(crate) fn choose(names: &[String]) -> Result<Vec<Tooth>> {
     let mut teeth = BTreeMap::new();
     for entry in fs::read_dir(FOLDER).with_context(|| format!("no folder {FOLDER}"))? {
@@ -130,7 +130,7 @@ pub(crate) fn choose(names: &[String]) -> Result<Vec<Tooth>> {
     Ok(teeth.into_values().collect())
 }
 
-/// How unit tests are built for one of the checkers.
+/// The build of the unit tests for one of the checkers.
 #[derive(Clone)]
 pub(crate) struct Build {
     pub(crate) cfg: &'static str,
@@ -139,8 +139,7 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// Builds the unit tests of the tree in this folder. Dependencies are compiled once, and of the crate only what a tooth
-    /// has changed.
+    /// Builds the unit tests of the tree in this folder. Dependencies are compiled once, and the crate incrementally.
     pub(crate) fn tests(&self, folder: &Path) -> Result<Tests> {
         let mut cargo = run::plain("cargo test --locked --profile loom --lib --no-run");
         self.config.iter().for_each(|setting| _ = cargo.args(["--config", setting]));
@@ -153,14 +152,14 @@ impl Build {
     }
 }
 
-/// Unit tests that were built.
+/// The binary of the unit tests.
 pub(crate) struct Tests {
     binary: String,
     folder: PathBuf,
 }
 
 impl Tests {
-    /// A command that runs them with these arguments and a time limit.
+    /// Returns a command that runs them with these arguments and a time limit.
     pub(crate) fn command(&self, seconds: u64, arguments: &str) -> Command {
         let mut command = run::command(&format!("timeout --kill-after=5 {seconds}"), [&self.binary]);
         command.args(arguments.split_whitespace()).current_dir(&self.folder);
@@ -168,22 +167,22 @@ impl Tests {
     }
 }
 
-/// Judges the tests of a copy of the tree with each of the teeth, on all cores; `judge` says what came of it, or what is
-/// wrong. Every tooth is tried before one that is wrong is an error.
+/// Builds the tests of a copy of the tree with each of the teeth, on all cores, and passes them to `judge`, which returns a message
+/// and a result. All teeth are tried before an error is returned.
 pub(crate) fn pull<R: Send>(
     teeth: &[Tooth],
     build: &Build,
     judge: impl Fn(&Tooth, &Tests) -> Result<(String, R)> + Sync,
 ) -> Result<Vec<R>> {
     let workers = build.target.join("workers");
-    // Those of a run that was stopped.
+    // Left by an interrupted run.
     tree::remove(&workers)?;
     let pull = |tooth: &Tooth| {
-        // A single tooth is pulled by this thread, which is none of the pool's.
+        // A single tooth is pulled by this thread, which is not of the pool.
         let own = workers.join(rayon::current_thread_index().unwrap_or_default().to_string());
         if !own.exists() {
             fs::create_dir_all(&own)?;
-            // With the dependencies that are built already. No links: a linker writes into the file that is there.
+            // With the built dependencies. Copies, not links: a linker writes into an existing file.
             run::quietly(run::command("cp -a", [&build.target.join("loom"), &own]))?;
         }
         let copy = own.join("tree");

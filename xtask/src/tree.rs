@@ -1,17 +1,17 @@
-//! The working tree, copies of it, and folders for what checks make.
+//! The working tree, copies of it, and folders for the output of checks.
 
 use crate::run;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&package).parent().expect("the package is a folder of the workspace").to_owned()
 }
 
-/// A folder of the target directory for what a check makes, created if it is not there.
+/// Returns a folder of the target directory for the output of a check, created if necessary.
 pub(crate) fn target(name: &str) -> Result<PathBuf> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let folder = root().join(target).join(name);
@@ -27,7 +27,7 @@ pub(crate) fn remove(folder: &Path) -> Result<()> {
 }
 
 /// Makes the folder a copy of the working tree, as git would commit it, without the unit tests beside the code: no model needs them,
-/// and they are a third of what it takes to compile.
+/// and they take a third of the compile time.
 pub(crate) fn copy_to(folder: &Path) -> Result<()> {
     remove(folder)?;
     let files = run::stdout(run::plain("git ls-files -z --cached --others --exclude-standard"))?;

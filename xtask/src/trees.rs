@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The trees of these folders as they lie on the disk, such as `src 1f2e3d4c5b, tests 6a7b8c9d0e`: what `git rev-parse
-/// COMMIT:FOLDER` begins with at a commit that has them. `index` is a file that git may write.
+/// Returns the trees of these folders on disk, such as `src 1f2e3d4c5b, tests 6a7b8c9d0e`: the beginnings of what `git rev-parse
+/// COMMIT:FOLDER` prints for a commit that contains them. `index` is a file that git may write.
 pub(crate) fn trees(folders: &[&str], index: &Path) -> Result<String, String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).env("GIT_INDEX_FILE", index).output();

@@ -1,5 +1,5 @@
-//! Lookups and writes of one thread while another one works on the same filter. Medians: the fastest slices are those in which the
-//! other thread did not run.
+//! Lookups and writes of one thread while another thread works on the same filter. The figures are medians, because in the fastest
+//! slices the other thread did not run.
 
 use super::Plan;
 use crate::clock::{hash, on_threads, timed, with};
@@ -9,7 +9,7 @@ use crate::record::{Record, Table};
 use crate::slices::{self, Case, against, speed};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Each case, and the one that it is compared with.
+/// The cases, each with the index of the case that it is compared with.
 const CASES: [(&str, usize); 7] = [
     ("lookups", 0),
     ("lookups on two threads (ratio to one)", 0),
@@ -46,14 +46,14 @@ fn cases<'a>(set: &'a dyn Set, present: &'a [u64], slots: usize) -> [Case<'a>; C
     let (own, stable) = present.split_at(slots / 8);
     let stable = &stable[..stable.len().min(1 << 17)];
     let read = move || {
-        // Long enough for another thread to be felt.
+        // Long enough for the other thread to have an effect.
         let passes = (1usize << 16).div_ceil(stable.len());
         let (nanos, found) =
             timed(passes * stable.len(), || (0..passes).map(|_| set.contains_all(stable)).sum::<usize>());
         most(found, passes * stable.len());
         nanos
     };
-    // A thread has keys of its own.
+    // Each thread has keys of its own.
     let keys = move |number: usize| &own[number * own.len() / 2..][..own.len() / 2];
     let changes = move |number: usize, stop: &AtomicBool| {
         let keys = keys(number).iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed));

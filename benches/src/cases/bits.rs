@@ -1,5 +1,4 @@
-//! Bits per key by rate of false positives. The peers go without the locks that sharing them would take, since one thread
-//! fills them.
+//! Bits per key by false-positive rate. Peers have no locks here, since only one thread fills them.
 
 use super::Plan;
 use crate::field::{self, Size};
@@ -14,21 +13,21 @@ use xorf::{BinaryFuse8, BinaryFuse16, Filter};
 /// The requested rates.
 const RATES: [f64; 8] = [0.1, 0.05, 0.03, 0.01, 0.005, 0.001, 1e-4, 1e-5];
 
-/// Bits per key of the blocked Bloom filters, which are not built for a rate.
+/// The bits per key of the blocked Bloom filters, which cannot be built for a rate.
 const BLOCKED: [usize; 4] = [8, 10, 14, 20];
 
-/// What a filter takes, and how often it is wrong.
+/// The memory and the false-positive rate of a filter.
 struct Measured {
     bits: f64,
     rate: f64,
 }
 
 impl Measured {
-    /// Of a filter of these keys. Looks up enough absent keys to find a thousand at this rate, within reason.
+    /// Measures a filter of these keys. Looks up enough absent keys for a thousand false positives at this rate, up to a bound.
     fn new(keys: &[u64], rate: f64, bytes: usize, plan: &Plan, contains: impl Fn(&u64) -> bool + Sync) -> Self {
         assert!(keys.par_iter().all(&contains), "every key that was stored is found");
         let absent = if plan.quick { 1e5 } else { (1000.0 / rate).clamp(1e6, 2e7) };
-        // Runs of keys, each with a seed of its own, far from those of present keys.
+        // Each run of keys has a seed of its own, far from those of the present keys.
         let (runs, run) = ((absent as u64).div_ceil(1 << 16), 1 << 16);
         let wrong = |seed: u64| {
             let mut random = Rng::with_seed(0xab5e << 48 | seed);
@@ -68,7 +67,7 @@ fn blocked_bloom(keys: &[u64], bits: usize, plan: &Plan) -> Measured {
 fn quotient(keys: &[u64], rate: f64, plan: &Plan) -> Measured {
     let filter = qfilter::Filter::new_with_hasher(keys.len() as u64, rate, RandomState::new());
     let mut filter = filter.expect("a possible filter");
-    // Inserted as keys that can be removed again.
+    // With counts, so that keys can be removed again.
     keys.iter().for_each(|key| filter.insert_duplicated(key).expect("room for the capacity"));
     Measured::new(keys, rate, filter.memory_usage(), plan, |key| filter.contains(key))
 }
@@ -100,7 +99,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     for rate in RATES {
         plan.step(&format!("bits per key for {}", percent(rate)));
         let ours = ours(keys, rate, plan);
-        // Where few keys are looked up a rate of 0 can come out, which nothing can be built for.
+        // With few lookups the measured rate may be 0, for which no filter can be built.
         let kept = ours.rate.max(1e-7);
         let (bloom, quotient) = (bloom(keys, kept, plan), quotient(keys, rate, plan));
         let bits = [-kept.log2(), (2.0 - kept.log2()) / 0.95, -kept.log2() / LN_2, bloom.bits, quotient.bits];
@@ -146,7 +145,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     );
 }
 
-/// With three digits that count.
+/// Formats a rate in percent, with three significant digits.
 fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     let digits = if percent > 0.0 { (2.0 - percent.log10().floor()).max(0.0) as usize } else { 0 };
@@ -157,10 +156,10 @@ fn percent(rate: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Each structure finds its keys, is as large as it should be, and as often wrong.
+    /// Each structure finds its keys, and has the expected size and false-positive rate.
     #[test]
     fn structures_keep_their_sizes_and_rates() {
-        // As many as a quotient filter of 2^16 slots takes.
+        // The number of keys that a quotient filter of 2^16 slots holds.
         let keys = field::keys(1, (1 << 16) * 95 / 100);
         let plan = &Plan::new(false, 1, Vec::new());
         for (number, (filter, bits, rate)) in [

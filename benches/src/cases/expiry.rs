@@ -14,22 +14,22 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Ticks of a window, and how long it lasts for who goes by a clock.
+/// The number of ticks per window.
 const STEPS: u32 = 6;
 const TIME: Duration = Duration::from_secs(6);
 
-/// Events that a thread sees between two looks at the time.
+/// The number of events per thread between two reads of the time.
 const TURN: usize = 1_000;
 
-/// Room for the keys of a window and of the tick that some live longer.
+/// Returns the capacity for the keys of a window, and of one more tick, which some keys live longer.
 fn with_last_tick(keys: usize) -> usize {
     keys + keys.div_ceil(STEPS as usize)
 }
 
-/// Bits as this crate has them: 13 of a fingerprint and 3 of a time to live that each tick counts down.
+/// With as many bits as this crate: 13 of a fingerprint, and 3 of a time to live, which each tick decrements.
 type CuckooClock = cuckoo_clock::CuckooFilter<RandomState>;
 
-/// Ticks that a key of cuckoo-clock lives: one of them may have passed.
+/// The number of ticks that a key lives in cuckoo-clock. A part of the first may have passed when it is inserted.
 const LIFE: NonZeroU32 = NonZeroU32::new(STEPS + 1).expect("not 0");
 
 fn cuckoo_clock(keys: usize) -> CuckooClock {
@@ -39,7 +39,7 @@ fn cuckoo_clock(keys: usize) -> CuckooClock {
     CuckooClock::new(configuration.expect("a possible filter"), RandomState::new())
 }
 
-/// Two critical sections: no operation both tells and notes.
+/// Takes two critical sections, because no operation both queries a key and stores it.
 fn see_in_cuckoo_clock(filter: &CuckooClock, key: u64) -> bool {
     let ttl = Some(LIFE.get());
     let renew = || LookupValues { ttl, ..LookupValues::default() };
@@ -53,12 +53,12 @@ type Moka = moka::sync::Cache<u64, (), RandomState>;
 
 fn moka(keys: usize) -> Moka {
     let builder = moka::sync::Cache::builder().max_capacity(with_last_tick(keys) as u64).time_to_live(TIME);
-    // By default it keeps keys that are looked up often, and drops new ones.
+    // The default policy would evict new keys in favour of keys that are often looked up.
     let builder = builder.eviction_policy(moka::policy::EvictionPolicy::lru());
     builder.initial_capacity(with_last_tick(keys)).build_with_hasher(RandomState::new())
 }
 
-/// A map of times, through which a sweeper goes at each tick. The time is told by ticks: no clock is read for a key.
+/// A map from keys to times, swept at each tick. Times are numbers of ticks, so no clock is read per key.
 struct Swept {
     seen: DashMap<u64, Instant, RandomState>,
     start: Instant,
@@ -87,7 +87,7 @@ impl Swept {
     }
 }
 
-/// A stream of which every second event repeats one of the last quarter of a window; each thread has one of its own.
+/// A stream of events, one per thread. Every second event repeats one of the last quarter of a window.
 struct Events {
     thread: u64,
     new: u64,
@@ -99,7 +99,7 @@ impl Events {
         Events { thread: (thread as u64) << 48, new: 0, random: fastrand::Rng::with_seed(thread as u64) }
     }
 
-    /// The next events, and how many of them repeat others.
+    /// Returns the next events, and the number of repeated ones among them.
     fn next(&mut self, count: usize, keys_per_window: usize) -> (Vec<u64>, usize) {
         let mut repeated = 0;
         let events = (0..count).map(|_| {
@@ -111,7 +111,7 @@ impl Events {
                 self.new += 1;
                 self.new
             };
-            // Spread over all numbers, for peers that hash little.
+            // Spread over all 64 bits, for peers with weak hash functions.
             (self.thread | number).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         });
         (events.collect(), repeated)
@@ -123,12 +123,13 @@ struct Shown {
     /// Nanoseconds per event on one thread and on two.
     nanos: [f64; 2],
     bits: f64,
-    /// The share of repeated events that were reported as new, at the most.
+    /// The largest fraction of repeated events that was reported as new.
     lost: f64,
 }
 
-/// Measures a contestant: what builds it for some keys per window, tells whether a key was seen within the window and notes it as seen
-/// now, lets a sixth of the window pass, and returns its memory, if it can.
+/// Measures a contestant by four functions: one builds it for a number of keys per window; one returns whether a key was seen
+/// within the window, and stores it as seen now; one advances the time by a sixth of a window; and one returns its memory, if it
+/// is known.
 fn measure<W: Sync>(
     plan: &Plan,
     build: impl Fn(usize) -> W,
@@ -137,7 +138,7 @@ fn measure<W: Sync>(
     bytes: impl Fn(&W) -> Option<usize>,
 ) -> Shown {
     let (keys_per_window, room) = keys_and_room(plan);
-    // Ticks are made as new keys fill a sixth of the window.
+    // A tick follows each sixth of a window of new keys.
     let events = 2 * keys_per_window / STEPS as usize;
     let mut shown = Shown { nanos: [0.0; 2], bits: 0.0, lost: 0.0 };
     for threads in [1, 2] {
@@ -162,7 +163,7 @@ fn measure<W: Sync>(
             lost.set(lost.get() + unknown.sum::<usize>());
             time.as_nanos() as f64 / (events / threads * threads) as f64
         };
-        // Two windows fill it.
+        // It is full after two windows.
         (0..2 * STEPS as usize).for_each(|number| _ = round(number));
         lost.set(0);
         shown.nanos[threads - 1] = slices::take(plan.rounds, &mut [Case::new(round)])[0];
@@ -175,8 +176,8 @@ fn measure<W: Sync>(
     shown
 }
 
-/// The keys of a window, and those that there is room for: what is repeated lives on, up to a quarter of a window more, and a tick may
-/// come a turn of each thread late.
+/// Returns the number of keys per window, and the capacity. Repeated keys live up to a quarter of a window longer, and a tick may
+/// be late by a turn of each thread.
 fn keys_and_room(plan: &Plan) -> (usize, usize) {
     let keys = if plan.quick { 1 << 12 } else { 1 << 20 };
     (keys, keys * 5 / 4 + 4 * TURN)
@@ -204,14 +205,14 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         |filter| _ = filter.advance(),
         |filter| Some(filter.memory_usage()),
     );
-    // Memory without what the allocator adds to each bucket.
+    // Without the allocator's overhead per bucket.
     let bytes = |filter: &CuckooClock| Some(filter.get_memory_usage());
     let cuckoo_clock =
         measure(plan, cuckoo_clock, see_in_cuckoo_clock, |filter| _ = filter.scan_and_update_ttl(), bytes);
-    // It has a clock of its own, which cannot be told the time. Two critical sections, too.
+    // Reads a clock of its own, which cannot be set. Also two critical sections.
     let see = |cache: &Moka, key| (cache.contains_key(&key), cache.insert(key, ())).0;
     let moka = measure(plan, moka, see, |cache| cache.run_pending_tasks(), |_| None);
-    // A key, a time and a byte of the map for each place.
+    // A key, a time and a control byte per slot of the map.
     let bytes = |map: &Swept| Some(map.seen.capacity() * (size_of::<(u64, Instant)>() + 1));
     let swept = measure(plan, Swept::new, Swept::see, Swept::sweep, bytes);
     let mut table = Table::new(["", "1 thread", "2 threads", "bits per key", "lost"]);
@@ -224,7 +225,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.table(&table);
 }
 
-/// Memory of this process, in bytes; 0 where the system does not say.
+/// Returns the memory of this process in bytes, or 0 if the system does not report it.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|pages| pages.split(' ').nth(1)?.parse::<usize>().ok());

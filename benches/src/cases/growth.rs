@@ -1,5 +1,4 @@
-//! A filter that grows, compared with one that was built for all keys and with a chain of filters, each twice as large as the
-//! one before it.
+//! A filter that grows, compared with one built for all keys, and with a chain of filters, each twice as large as the previous one.
 
 use super::Plan;
 use crate::clock::timed;
@@ -12,7 +11,7 @@ use concurrent_cuckoo_filter::{Builder, CuckooFilter};
 use fastrand::Rng;
 use std::sync::RwLock;
 
-/// Keys at the beginning.
+/// The initial capacity.
 const BEGIN: usize = 10_000;
 
 fn builder() -> Builder<u64> {
@@ -27,8 +26,8 @@ fn fixed(keys: usize) -> CuckooFilter<u64> {
     builder().capacity(keys).build().expect("a possible filter")
 }
 
-/// As RedisBloom grows: a full filter stays, and one of twice the size is added. A lookup asks them from the newest on, each
-/// with the same hash. All of them are of this crate.
+/// Grows as RedisBloom does: when a filter is full, another one of twice the size is added. A lookup queries all of them with one
+/// hash, the newest first. All are filters of this crate.
 struct Chain(RwLock<Vec<CuckooFilter<u64>>>);
 
 impl Set for Chain {

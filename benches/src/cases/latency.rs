@@ -1,4 +1,4 @@
-//! How long single operations take, alone and while other threads write.
+//! The latency of single operations, alone and while other threads write.
 
 use super::Plan;
 use crate::clock::{self, hash};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
 const WRITERS: usize = 4;
 
-/// Times of operations, and how many of them missed a present key or failed.
+/// The times of operations, and the number of them that missed a present key or failed.
 struct Times(Histogram<u64>, usize);
 
 impl Times {
@@ -29,7 +29,7 @@ impl Times {
         result
     }
 
-    /// Looks keys up for this long; half of them are present.
+    /// Times lookups for this long. Half of the keys are present.
     fn of_lookups(reads: &[(u64, bool)], length: Duration, lookup: impl Fn(&u64) -> bool) -> Self {
         let (mut times, begin) = (Times::new(), Instant::now());
         for (key, present) in reads.iter().cycle().take_while(|_| begin.elapsed() < length) {
@@ -40,7 +40,7 @@ impl Times {
     }
 }
 
-/// A name, whether nothing may be missed, and what is done in a turn.
+/// A name, whether a missed key is an error, and the function that is called per turn.
 type Row<'a> = (String, bool, Box<dyn Fn() -> Times + 'a>);
 
 pub(super) fn run(plan: &Plan, record: &mut Record) {
@@ -66,7 +66,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let sets: Vec<_> = all.iter().map(|contestant| contestant.filled(log2, &present)).collect();
     for writers in [0, WRITERS] {
         plan.step(&format!("latency with {writers} writers"));
-        // More threads than cores need more time to show themselves.
+        // With more threads than cores, effects take longer to appear.
         let length = Duration::from_millis(if plan.quick { 10 } else { 250 + 100 * writers as u64 });
         let (own, reads) = (&own, &reads);
         let only_hash = || {
@@ -90,7 +90,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     with_bulk_loads(plan, record);
 }
 
-/// Adds up what the rows did in their turns.
+/// Runs the rows in turn, and adds up their times.
 fn table(plan: &Plan, record: &mut Record, name: &str, rows: &[Row]) {
     let mut all: Vec<Times> = rows.iter().map(|_| Times::new()).collect();
     for _ in 0..plan.few() {
@@ -146,7 +146,7 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
     table(plan, record, &format!("writes, this crate, 2^{log2} slots"), &rows);
 }
 
-/// Nanoseconds in a unit that suits them, with three digits.
+/// Formats a time in a suitable unit, with three digits.
 fn duration(nanos: f64) -> String {
     match nanos {
         1e9.. => format!("{:.2} s", nanos / 1e9),

@@ -8,10 +8,10 @@ use crate::record::figure::{self, Axes, Line, Look};
 use crate::record::{Record, Table};
 use crate::slices::{self, Case, against, tenth};
 
-/// A step is 5 % of the slots; these are in the tables.
+/// The number of steps, of 5 % of the slots each.
 const STEPS: usize = 19;
 const SHOWN: [usize; 7] = [1, 4, 9, 14, 16, 17, 18];
-/// Slices of a step of inserts.
+/// The number of slices per step of inserts.
 const SLICES: usize = 8;
 const PEERS: [&str; 5] = ["atomic-cuckoo-filter", "cuckoofilter", "fastbloom", "qfilter", "DashSet"];
 
@@ -21,7 +21,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let all = contestants::all(|one| {
         one.name == "this crate, 13 bits" || PEERS.iter().any(|peer| one.name.starts_with(peer))
     });
-    // Nanoseconds of lookups and of inserts by contestant and step.
+    // Nanoseconds per lookup and per insert, by contestant and step.
     let mut nanos = vec![vec![vec![Vec::new(); STEPS]; all.len()]; 2];
     for turn in 0..plan.few() {
         plan.step(&format!("by load factor, turn {} of {}", turn + 1, plan.few()));

@@ -1,5 +1,5 @@
 //! Mixes of operations on several threads, in the harness of conc-map-bench (the crate `bustle`), which asserts every answer.
-//! It knows no false positives, so filters have fingerprints of 32 bits.
+//! It allows no false positives, so filters have fingerprints of 32 bits.
 
 use super::Plan;
 use crate::record::{Record, Table};
@@ -12,11 +12,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Reads, insertions, removals and updates in percent, and the part of the capacity that is filled before. With a whole one, half
-/// of the keys that are looked up are present.
+/// Lookups, insertions, removals and updates in percent, and the fraction of the capacity that is filled before. With a fraction
+/// of 1, half of the queried keys are present.
 const MIXES: [([u8; 4], f64); 3] = [([98, 1, 1, 0], 1.0), ([10, 40, 40, 10], 1.0), ([5, 80, 5, 10], 0.0)];
 
-/// A set of this kind, with its handle for each thread.
+/// Defines a set of this kind, and its handle per thread.
 macro_rules! collection {
     ($name:ident: $set:ty, |$capacity:ident| $new:expr, |$this:ident, $key:ident| $get:expr, $insert:expr, $remove:expr) => {
         struct $name(Arc<$set>);
@@ -51,7 +51,7 @@ macro_rules! collection {
                 $remove
             }
 
-            /// A set has no values to update.
+            /// A lookup, because a set has no values.
             fn update(&mut self, key: &u64) -> bool {
                 self.get(key)
             }
@@ -59,11 +59,11 @@ macro_rules! collection {
     };
 }
 
-/// A set as a thread has it, and when it did the first operation.
+/// A handle of a set, and the time of its first operation.
 struct Handle<T>(Arc<T>, Option<Instant>);
 
-/// From the first operation of each thread to its last. The clock of the harness is read by a thread of its own, which may not run
-/// while the others work.
+/// The times from the first operation of each thread to its last one. The harness reads its clock on a thread of its own, which
+/// may not run while the others work.
 static SPANS: Mutex<Vec<[Instant; 2]>> = Mutex::new(Vec::new());
 
 impl<T> Handle<T> {
@@ -80,12 +80,12 @@ impl<T> Drop for Handle<T> {
     }
 }
 
-/// The seeds are fixed: the rate of wrong answers is not 0.
+/// With fixed seeds, because the false-positive rate is not 0.
 fn hasher() -> DefaultHashBuilder {
     DefaultHashBuilder::with_seeds(1, 2, 3, 4)
 }
 
-/// More than the capacity for a moment, since insertions and removals of the mixes take turns.
+/// A little above the capacity, since a mix may insert before it removes.
 fn with_room(capacity: usize) -> usize {
     capacity + capacity / 64
 }
@@ -113,13 +113,13 @@ collection!(Scc: scc::HashSet<u64, RandomState>,
     |capacity| scc::HashSet::with_capacity_and_hasher(capacity, RandomState::new()),
     |set, key| set.contains_sync(key), set.insert_sync(*key).is_ok(), set.remove_sync(key).is_some());
 
-/// Nanoseconds per operation of a run on this many threads.
+/// Returns the nanoseconds per operation of a run with this number of threads.
 fn nanos<C: Collection>(workload: &Workload, threads: usize) -> f64
 where
     C::Handle: CollectionHandle<Key = u64>,
 {
     let operations = workload.run_silently::<C>().total_ops;
-    // Those before have filled the set.
+    // Earlier handles belong to the threads that filled the set.
     let spans = std::mem::take(&mut *SPANS.lock());
     let spans = &spans[spans.len() - threads..];
     let begin = spans.iter().map(|span| span[0]).min().expect("a thread");
@@ -167,7 +167,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let mut rows = ALL.map(|(name, _)| vec![name.to_owned()]);
     for (mix, threads) in cases {
         plan.step(&format!("mix {mix:?}, {threads} threads"));
-        // A set that is wrong once is out of this mix.
+        // One wrong answer disqualifies a set from this mix.
         let wrong = ALL.map(|_| std::cell::Cell::new(false));
         let mut turns: Vec<_> = ALL
             .iter()
@@ -196,7 +196,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
 mod tests {
     use super::*;
 
-    /// Every answer is asserted by the harness.
+    /// The harness asserts every answer.
     #[test]
     fn every_answer_of_every_mix_is_right() {
         for mix in MIXES.into_iter().chain([([98, 1, 1, 0], 0.75), ([10, 40, 40, 10], 0.5)]) {

@@ -1,4 +1,4 @@
-//! What is timed and counted, one file per section.
+//! The measurements, one file per section.
 
 mod beside;
 mod bits;
@@ -19,9 +19,9 @@ use std::time::Instant;
 
 /// How much is measured.
 pub(crate) struct Plan {
-    /// Tiny sizes, to see that everything works.
+    /// Whether sizes are tiny, only to check that everything works.
     pub(crate) quick: bool,
-    /// Slices of each case.
+    /// The number of slices per case.
     pub(crate) rounds: usize,
     /// An earlier commit of the crate.
     earlier: Vec<Contestant>,
@@ -33,17 +33,17 @@ impl Plan {
         Plan { quick, rounds, earlier, start: Instant::now() }
     }
 
-    /// The slots of a table as a power of two, or those of a small one.
+    /// Returns this power of two of slots, or a small one for a quick run.
     pub(crate) fn log2(&self, slots: u32) -> u32 {
         if self.quick { slots.min(12) } else { slots }
     }
 
-    /// Slices of cases of which one takes seconds.
+    /// The number of slices where each takes seconds.
     pub(crate) fn few(&self) -> usize {
         self.rounds.min(5)
     }
 
-    /// Says what is being done now.
+    /// Prints the current step.
     pub(crate) fn step(&self, what: &str) {
         eprintln!("{:4} s  {what}", self.seconds());
     }
@@ -82,7 +82,7 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    /// Measures it, and adds the result to the record.
+    /// Runs the section, and adds the result to the record.
     pub(crate) fn run(self, plan: &Plan, record: &mut Record) {
         let run = match self {
             Section::Operations => operations::run,

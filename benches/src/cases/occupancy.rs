@@ -1,12 +1,12 @@
-//! How full a table is when it refuses its first key, by slots a bucket and by choices of a bucket: simulated, with the draws and
-//! the search of this crate, of which only 2 choices of 4 slots exist.
+//! The load at which a table refuses its first key, by slots per bucket and candidate buckets per key. It is simulated, with the
+//! draws and the search of this crate, which itself has only 2 buckets of 4 slots.
 
 use super::Plan;
 use crate::record::{Record, Table as Rows};
 use fastrand::Rng;
 use rayon::prelude::*;
 
-/// Slots a bucket, choices, and what articles say of them.
+/// Slots per bucket, candidate buckets, and the load in the literature.
 const SHAPES: [(usize, Choices, &str); 5] = [
     (1, Choices::Two, "50 %"),
     (2, Choices::Two, "84 %"),
@@ -15,14 +15,14 @@ const SHAPES: [(usize, Choices, &str); 5] = [
     (2, Choices::Four, "98 to 99 %"),
 ];
 
-/// Buckets that a search visits at the most, as in this crate.
+/// The largest number of buckets that a search visits, as in this crate.
 const MOST_VISITED: usize = 2000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Choices {
     /// The two add up to the sum of the fingerprint, as in this crate.
     Two,
-    /// A bucket, and that with one of two sums or with both added to it bit by bit: each leads to the three others.
+    /// A bucket, and its XOR with one of two sums or with both: each leads to the three others.
     Four,
 }
 
@@ -60,11 +60,11 @@ struct Table {
     /// A power of two.
     buckets: usize,
     values: Vec<u16>,
-    /// For each bucket the number of the last search that has seen it.
+    /// For each bucket the number of the last search that visited it.
     seen: Vec<u32>,
 }
 
-/// A bucket that a search has reached, and how: from which node, by moving what stands in which of its slots.
+/// A bucket that a search has reached, the node that led to it, and the slot of that node whose fingerprint would move.
 struct Node {
     bucket: usize,
     from: Option<(usize, usize)>,
@@ -86,7 +86,7 @@ impl Table {
         unreachable!("a table is full at last")
     }
 
-    /// The other buckets of what stands in one.
+    /// Returns the other candidate buckets of a fingerprint in this bucket.
     fn others(&self, value: u16, bucket: usize) -> impl Iterator<Item = usize> + use<> {
         let mask = self.buckets - 1;
         let product = u32::from(value).wrapping_mul(0x9e37_79b9);
@@ -130,7 +130,7 @@ impl Table {
         false
     }
 
-    /// Moves what stands on the way to the empty slot, and puts the value into the slot that becomes free.
+    /// Moves the fingerprints along the path to the empty slot, and stores the value in the slot that becomes free.
     fn move_along(&mut self, nodes: &[Node], last: usize, mut slot: usize, value: u16) {
         let mut node = &nodes[last];
         while let Some((from, moved)) = node.from {
@@ -146,7 +146,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Nothing is lost on the way, and everything stands where it is looked for.
+    /// No fingerprint is lost, and each is in one of its buckets.
     #[test]
     fn tables_keep_what_they_take() {
         for (slots, choices, _) in SHAPES {

@@ -25,10 +25,10 @@ const OPERATIONS: [&str; 12] = [
     "two steps",
 ];
 
-/// Exact sets of more slots than this take too much memory.
+/// Exact sets are left out above this power of two of slots: they would take too much memory.
 const EXACT: u32 = 22;
 
-/// Nanoseconds by operation.
+/// Nanoseconds per operation.
 type Row = [Option<f64>; OPERATIONS.len()];
 
 pub(super) fn run(plan: &Plan, record: &mut Record) {
@@ -124,7 +124,7 @@ fn versions(plan: &Plan, record: &mut Record) {
     }
 }
 
-/// What a loop costs that does nothing but load two random words per key, of as many bytes as 2^`log2` slots of 13 bits.
+/// Times a loop that only loads two random words per key, from as many bytes as 2^`log2` slots of 13 bits.
 fn two_loads(plan: &Plan, log2: u32) -> f64 {
     let words: Vec<u64> = (0..1u64 << (log2 - 2)).collect();
     let (mask, keys) = (words.len() - 1, keys(7, 1 << 20));
@@ -138,12 +138,12 @@ fn two_loads(plan: &Plan, log2: u32) -> f64 {
     slices::take(plan.rounds, &mut [Case::pass(&keys, pass, |_, _| {})])[0]
 }
 
-/// The rows of these contestants, lookups only or everything, and who refused or lost how many keys.
+/// Measures lookups only, or everything, and returns a row per contestant, and the contestants that refused or lost keys.
 fn measure(plan: &Plan, log2: u32, all: &[&Contestant], everything: bool) -> (Vec<Row>, Vec<String>) {
     let field = Field::new(log2, if plan.quick { 1 << 12 } else { 1 << 20 });
     let present = &field.present;
     let sets: Vec<_> = all.iter().map(|contestant| contestant.build(log2)).collect();
-    // Several are filled at once; they are not timed.
+    // Tables are filled on several threads, because filling is not timed.
     let refused: Vec<usize> = sets.par_iter().map(|set| present.len() - set.insert_all(present)).collect();
     let (missed, mut rows) = (vec![Cell::new(0); all.len()], vec![Row::default(); all.len()]);
     {
@@ -152,7 +152,7 @@ fn measure(plan: &Plan, log2: u32, all: &[&Contestant], everything: bool) -> (Ve
         for (row, (contestant, set)) in all.iter().zip(&sets).enumerate() {
             let faithful = contestant.is_faithful() && refused[row] == 0;
             let (name, missed) = (&contestant.name, &missed[row]);
-            // 8 bits answer wrongly 3 times in 100.
+            // 8 bits have a false-positive rate of 3 %.
             let few = move |found, of| assert!(found <= of / 20, "{name} found {found} of {of} absent keys");
             let whole = move |found: usize, of: usize| {
                 missed.set(missed.get() + of.saturating_sub(found));
@@ -197,7 +197,7 @@ fn measure(plan: &Plan, log2: u32, all: &[&Contestant], everything: bool) -> (Ve
     (rows, faults.collect())
 }
 
-/// Times the cases in turn, each for the operation of a row.
+/// Times the cases in turn, and stores each result in its place of a row.
 fn take(rounds: usize, cases: Vec<((usize, usize), Case<'_>)>, rows: &mut [Row]) {
     let (places, mut cases): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     let nanos = slices::take(rounds, &mut cases);
@@ -231,7 +231,7 @@ fn whole_tables<'a>(
     };
     let mut cases = Vec::new();
     for (row, (contestant, set)) in all.iter().zip(sets).enumerate() {
-        // The table before goes first: there is memory for one.
+        // The previous table is dropped first: memory suffices for one.
         let renew = move || *set.borrow_mut() = contestant.build(log2);
         let mut add = |operation, case| cases.push(((row, operation), case));
         let fresh = move |fill: fn(&dyn Set, &[u64]) -> usize| {

@@ -1,11 +1,11 @@
-//! Sizes: small filters compared with what people keep instead, and formulas of structures that were not run.
+//! Sizes of small filters compared with exact structures, and formulas of structures that are not run.
 
 use super::Plan;
 use crate::record::{Record, Table};
 use concurrent_cuckoo_filter::CuckooFilter;
 use std::f64::consts::LN_2;
 
-/// Distinct users of a day, and numbers that a user may have.
+/// The number of distinct users per day.
 const ACTIVE: usize = 1_000_000;
 const USERS: usize = 100_000_000;
 
@@ -18,7 +18,7 @@ pub(super) fn run(_: &Plan, record: &mut Record) {
 
     record.text(&format!("{ACTIVE} users per day, of {USERS}:"));
     let mut table = Table::new(["", "MiB", "rate", "removes", "other than numbers"]);
-    // hashbrown: a power of two of places, of which 7 in 8 are used, each of a key and a byte.
+    // hashbrown: a power of two of slots, of which 7 in 8 are used, each with a key and a control byte.
     let places = (ACTIVE * 8 / 7).next_power_of_two();
     for (name, bytes, rate, other) in [
         ("this crate, 1 %", bytes(ACTIVE, 0.01), "1 %", "yes"),

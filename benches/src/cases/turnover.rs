@@ -1,4 +1,4 @@
-//! Keys that come and go: what a filter that removes has over one that cannot.
+//! Keys that come and go: a filter with removal compared with one without.
 
 use super::Plan;
 use crate::record::figure::{self, Axes, Line, Look};
@@ -7,10 +7,10 @@ use concurrent_cuckoo_filter::CuckooFilter;
 use fastbloom_rs::{CountingBloomFilter, Deletable, FilterBuilder, Membership};
 use rayon::prelude::*;
 
-/// Keys that were never inserted begin here.
+/// Keys from here on are never inserted.
 const ABSENT: u64 = 1 << 63;
 
-/// Of each window: the false positives in percent, and how many live keys were missed.
+/// Returns the false positives of each window in percent, and the number of live keys that were missed.
 fn turn<F: Sync>(
     [live, windows, absent]: [u64; 3],
     mut filter: F,
@@ -37,7 +37,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let size @ [live, windows, absent] = if plan.quick { [10_000_u64, 4, 10_000] } else { [10_000_000, 10, 4_000_000] };
     let ours = CuckooFilter::<u64>::with_capacity(live as usize);
     let bits = ours.memory_usage() * 8;
-    // 13 counters per key, each of 4 bits: the size that has our rate.
+    // 13 counters of 4 bits per key: the size at which its rate equals ours.
     let counters = (live * 13).next_multiple_of(64);
     let bloom = fastbloom::BloomFilter::with_num_bits(bits).hasher(ahash::RandomState::new());
     let bloom = bloom.expected_items(live as usize);

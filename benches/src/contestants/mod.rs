@@ -1,4 +1,4 @@
-//! What is compared: sets behind one small trait.
+//! The contestants: sets behind one small trait.
 
 pub mod ours;
 mod peers;
@@ -11,13 +11,13 @@ use rayon::prelude::*;
 /// A set of keys, shared by all threads. Passes over many keys are compiled for each contestant, so that a `dyn` costs one call
 /// per pass.
 pub trait Set: Sync {
-    /// Stores the key; `false` if it was refused.
+    /// Stores the key, and returns whether it was stored.
     fn insert(&self, key: &u64) -> bool;
 
     /// Returns whether the key is present.
     fn contains(&self, key: &u64) -> bool;
 
-    /// Removes one copy, and returns whether there was one; only called where [`Contestant::removes`].
+    /// Removes one copy, and returns whether there was one. Called only if [`Contestant::removes`].
     fn remove(&self, _key: &u64) -> bool {
         unreachable!("a Bloom filter cannot remove")
     }
@@ -37,17 +37,17 @@ pub trait Set: Sync {
         keys.iter().filter(|key| self.remove(key)).count()
     }
 
-    /// Removes a key of the first list, inserts one of the second, and so on; counts the pairs of which both succeeded.
+    /// Removes a key of the first list, inserts one of the second, and so on, and counts the pairs in which both succeeded.
     fn churn(&self, out: &[u64], into: &[u64]) -> usize {
         out.iter().zip(into).filter(|(out, into)| self.remove(out) & self.insert(into)).count()
     }
 
-    /// Inserts the keys on all threads: in bulk where there is such an operation, else by a parallel loop.
+    /// Inserts the keys on all threads, by a bulk operation if there is one, else by a parallel loop.
     fn load(&self, keys: &[u64]) -> usize {
         keys.par_chunks(1 << 12).map(|keys| self.insert_all(keys)).sum()
     }
 
-    /// Passes that only this crate has, by name.
+    /// Returns passes that only this crate has, by name.
     fn more(&self) -> Vec<(&'static str, Pass<'_>)> {
         Vec::new()
     }
@@ -56,7 +56,7 @@ pub trait Set: Sync {
 /// A pass over some keys, which counts those that were found or stored.
 pub type Pass<'a> = Box<dyn Fn(&[u64]) -> usize + 'a>;
 
-/// What a contestant is.
+/// The kind of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// A plain filter of this crate.
@@ -65,7 +65,7 @@ pub enum Family {
     Kind,
     /// A filter of another crate.
     Peer,
-    /// A set that keeps the keys themselves, so that a "yes" is certain.
+    /// A set that stores the keys themselves, without false positives.
     Exact,
 }
 
@@ -73,7 +73,7 @@ pub enum Family {
 pub struct Contestant {
     /// Its name, with its width.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub family: Family,
     /// Whether keys can be removed.
     pub removes: bool,
@@ -84,35 +84,35 @@ pub struct Contestant {
 }
 
 impl Contestant {
-    /// An empty table of 2^`log2` slots.
+    /// Builds an empty table of 2^`log2` slots.
     pub fn build(&self, log2: u32) -> Box<dyn Set> {
         (self.make)(Size::new(log2, self.bits))
     }
 
-    /// A table of these keys, but for those that it refuses.
+    /// Builds a table of these keys, without those that it refuses.
     pub fn filled(&self, log2: u32, keys: &[u64]) -> Box<dyn Set> {
         let set = self.build(log2);
         set.insert_all(keys);
         set
     }
 
-    /// Whether it never loses a key that it took.
+    /// Returns whether it never loses a key that it has stored.
     pub fn is_faithful(&self) -> bool {
         self.family != Family::Peer || !self.removes
     }
 
-    /// Whether it is this crate's.
+    /// Returns whether it is of this crate.
     pub fn is_ours(&self) -> bool {
         matches!(self.family, Family::Ours | Family::Kind)
     }
 }
 
-/// This crate's plain filters, its other kinds, and the peers, as far as they are `wanted`.
+/// Returns the plain filters of this crate, its other kinds, and the peers, if they are `wanted`.
 pub fn all(wanted: impl Fn(&Contestant) -> bool) -> Vec<Contestant> {
     ours::contestants().into_iter().chain(peers::all()).filter(wanted).collect()
 }
 
-/// Checks that what should have been done for all keys was done for 19 of 20 at least: some contestants lose a few.
+/// Asserts that at least 19 of 20 operations succeeded: some contestants lose a few keys.
 pub fn most(done: usize, all: usize) {
     assert!(done <= all && done >= all - all.div_ceil(20), "{done} of {all}");
 }

@@ -1,6 +1,6 @@
 //! This crate, and earlier commits of it.
 
-/// Defines, for a commit of the crate under the name of its package, `build` and `contestants`.
+/// Defines `build` and `contestants` for a commit of the crate, given by the name of its package.
 #[macro_export]
 macro_rules! version {
     ($package:ident, $name:literal) => {
@@ -21,7 +21,7 @@ macro_rules! version {
                 filter.insert(&0).expect("an empty filter");
                 1.0 / filter.load_factor() < size.slots as f64 + 0.5
             };
-            // A large filter holds 90 % for certain; for a small one 24 slots are the least.
+            // A capacity of 90 % of the slots always fits a large filter; a small one has at least 24 slots.
             let mut low = if size.slots < 1 << 16 { 1 } else { size.slots / 10 * 9 };
             let mut high = size.slots;
             while high - low > 1 + size.slots / 8192 {
@@ -49,7 +49,7 @@ macro_rules! version {
                     Box::new(Of(builder.fingerprint_bits(13).build().expect(FITS)))
                 }),
                 of("expiring, 13 + 3 bits", Family::Kind, 13, |size| {
-                    // There is room for the tick that keys may live longer.
+                    // It has room for one more tick, which keys may live longer.
                     let builder = ExpiringFilter::<u64>::builder().capacity(size.keys * 6 / 7 + 1).steps(6);
                     Box::new(Of(builder.time_to_live(std::time::Duration::from_secs(6)).build().expect(FITS)))
                 }),
@@ -78,7 +78,7 @@ macro_rules! version {
                 set.bulk().insert(keys, 1).expect("a tag that fits")
             };);
 
-        /// Looks up the keys, each one started sixteen keys ahead, and returns how many were found.
+        /// Looks up the keys, each one started sixteen keys ahead, and returns the number of found ones.
         fn in_two_steps(filter: &CuckooFilter<u64>, keys: &[u64]) -> usize {
             const AHEAD: usize = 16;
             let (mut started, mut found) = ([0; AHEAD], 0);

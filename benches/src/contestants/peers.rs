@@ -1,5 +1,5 @@
-//! What one might use instead of this crate. Whatever is written through `&mut` stands in a lock for the whole of it, which
-//! lookups take too. All hash with ahash; those that take a hasher, not a function, without random seeds.
+//! Alternatives to this crate. A structure whose writes take `&mut` is in one lock, which lookups take, too. All use ahash; those
+//! that take a hasher instead of a hash function use it without random seeds.
 
 use super::{Contestant, Family, Set};
 use crate::field::Size;
@@ -39,7 +39,7 @@ pub(super) fn all() -> Vec<Contestant> {
     ]
 }
 
-/// Implements [`Set`] for a type: what each operation does with `set` and `key`.
+/// Implements [`Set`] for a type, from an expression of `set` and `key` per operation.
 macro_rules! set {
     ($set:ty, |$this:ident, $key:ident| $insert:expr, $contains:expr $(, $remove:expr)?) => {
         impl Set for $set {
@@ -64,8 +64,8 @@ macro_rules! set {
     };
 }
 
-/// Fingerprints are written with compare-and-swap, one lock serves all relocations, and lookups wait while one is carried
-/// out. A power of two of buckets.
+/// Fingerprints are written by compare-and-swap. One lock serves all relocations, and lookups wait during a relocation. The
+/// number of buckets is a power of two.
 type AtomicCuckoo = atomic_cuckoo_filter::CuckooFilter<AHasher>;
 
 fn atomic(size: Size) -> AtomicCuckoo {
@@ -75,7 +75,7 @@ fn atomic(size: Size) -> AtomicCuckoo {
 
 set!(AtomicCuckoo, |set, key| AtomicCuckoo::insert(set, key).is_ok(), set.contains(key), set.remove(key));
 
-/// A power of two of buckets; a full filter drops another key than the one that it refuses.
+/// The number of buckets is a power of two. A full filter drops another key than the one that it refuses.
 type LockedCuckoo = RwLock<cuckoofilter::CuckooFilter<AHasher>>;
 
 fn locked_cuckoo(size: Size) -> LockedCuckoo {
@@ -84,12 +84,12 @@ fn locked_cuckoo(size: Size) -> LockedCuckoo {
 
 set!(LockedCuckoo, |set, key| set.write().add(key).is_ok(), set.read().contains(key), set.write().delete(key));
 
-/// A first filter of a power of two of buckets; what it cannot place goes to a list, and it adds a filter of twice the
-/// size.
+/// The number of buckets of the first filter is a power of two. Keys that it cannot place are kept in a list, and a filter of
+/// twice the size is added.
 type ScalableCuckoo = RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<u64, AHasher, SmallRng>>;
 
 fn scalable_cuckoo(size: Size) -> ScalableCuckoo {
-    // The first part halves the rate that was asked for, and a lookup compares 8 fingerprints: 4 bits in all.
+    // The first filter has half of the requested rate, and a lookup compares 8 fingerprints: 4 bits in all.
     let filter = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new()
         .initial_capacity(size.slots)
         .false_positive_probability(0.5f64.powi(size.bits as i32 - 4))
@@ -109,8 +109,8 @@ set!(
     set.write().remove(key)
 );
 
-/// A mutex and an allocation for each bucket, which lookups lock too. Whole bytes a fingerprint in memory, a power of two
-/// of buckets; equal fingerprints of a bucket are stored once, so a removal can lose another key.
+/// Each bucket has a mutex, which lookups lock, too, and an allocation. A fingerprint takes whole bytes, and the number of
+/// buckets is a power of two. Equal fingerprints of a bucket are stored once, so a removal can lose another key.
 type CuckooClock = cuckoo_clock::CuckooFilter<RandomState>;
 
 fn cuckoo_clock(size: Size) -> CuckooClock {
@@ -121,10 +121,10 @@ fn cuckoo_clock(size: Size) -> CuckooClock {
 
 set!(CuckooClock, |set, key| CuckooClock::insert(set, key).is_none(), set.contains(key), set.remove(key));
 
-/// Bits are set one by one with atomic operations.
+/// Bits are set one by one by atomic operations.
 type Bloom = fastbloom::AtomicBloomFilter<RandomState>;
 
-/// As many bits as a cuckoo filter of that size, with the number of hashes that is best for the keys.
+/// Builds one with as many bits as a cuckoo filter of that size, and the best number of hash functions for the keys.
 fn bloom(size: Size) -> Bloom {
     fastbloom::AtomicBloomFilter::with_num_bits(size.slots * size.bits as usize)
         .hasher(RandomState::new())
@@ -140,11 +140,11 @@ set!(
     set.contains(key)
 );
 
-/// A split-block Bloom filter, and the hash function that it leaves to its user.
+/// A split-block Bloom filter, which takes hashes, with a hash function.
 struct BlockedBloom(RwLock<sbbf_rs_safe::Filter>, RandomState);
 
 impl BlockedBloom {
-    /// As many bits as a cuckoo filter of that size.
+    /// Builds one with as many bits as a cuckoo filter of that size.
     fn new(size: Size) -> Self {
         let filter = sbbf_rs_safe::Filter::new(size.bits as usize, size.slots);
         BlockedBloom(RwLock::new(filter), RandomState::new())
@@ -164,17 +164,17 @@ set!(
     }
 );
 
-/// A power of two of slots, of which it fills 95 %.
+/// The number of slots is a power of two, of which it fills 95 %.
 type Quotient = RwLock<qfilter::Filter<Box<[u8]>, RandomState>>;
 
-/// Slots of about as many bits as the size says: it spends 2.125 on finding remainders.
+/// Builds one with slots of about as many bits as the size says: 2.125 of them locate the remainders.
 fn quotient(size: Size) -> Quotient {
     let rate = 0.5f64.powi(size.bits as i32 - 2);
     let filter = qfilter::Filter::new_with_hasher(size.slots as u64 * 19 / 20, rate, RandomState::new());
     RwLock::new(filter.expect("a possible filter"))
 }
 
-// As its documentation asks of filters that keys are removed from.
+// As its documentation requires for filters with removal.
 set!(
     Quotient,
     |set, key| set.write().insert_duplicated(key).is_ok(),
@@ -182,18 +182,18 @@ set!(
     set.write().remove(key)
 );
 
-/// Exact: shards, each behind a lock that lookups take too.
+/// Exact: shards, each with a lock that lookups take, too.
 type DashSet = dashmap::DashSet<u64, RandomState>;
 
 set!(DashSet, |set, key| DashSet::insert(set, *key), set.contains(key), DashSet::remove(set, key).is_some());
 
-/// Exact: lookups take no lock; each operation enters and leaves the reclamation scheme, as separate requests would. Each
-/// key is an allocation of its own.
+/// Exact: lookups take no lock. Each operation enters and leaves the reclamation scheme, as separate requests would. Each key is an
+/// allocation of its own.
 type Papaya = papaya::HashSet<u64, RandomState>;
 
 set!(Papaya, |set, key| set.pin().insert(*key), set.pin().contains(key), set.pin().remove(key));
 
-/// Exact: buckets, each behind a lock that lookups take too.
+/// Exact: buckets, each with a lock that lookups take, too.
 type Scc = scc::HashSet<u64, RandomState>;
 
 set!(Scc, |set, key| set.insert_sync(*key).is_ok(), set.contains_sync(key), set.remove_sync(key).is_some());

@@ -1,4 +1,4 @@
-//! Every contestant does what it is compared for.
+//! Tests that every contestant does what it is measured for.
 
 use super::{Contestant, Set, all, most, ours};
 use crate::field::{Field, Size};
@@ -6,11 +6,11 @@ use crate::field::{Field, Size};
 const LOG2: u32 = 16;
 const PROBES: usize = 1 << 19;
 
-/// What a contestant may do amiss.
+/// The tolerances of a contestant.
 struct Known {
-    /// Keys that it may refuse or lose, of all that it is given up to 95 % load.
+    /// The number of keys that it may refuse or lose up to 95 % load.
     lost: f64,
-    /// The rate of false positives at that load, and by how much of it the measured one may differ.
+    /// The false-positive rate at that load, and the relative error that is allowed.
     rate: f64,
     within: f64,
 }
