@@ -1,4 +1,4 @@
-//! Tells whether the interpreter is one without a lock.
+//! Detects an interpreter without a global lock.
 
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();

@@ -1,4 +1,4 @@
-//! What the library says, as Python's exceptions.
+//! Errors of the library as Python exceptions.
 
 use concurrent_cuckoo_filter as ccf;
 use pyo3::create_exception;
@@ -13,7 +13,7 @@ create_exception!(
 );
 create_exception!(concurrent_cuckoo_filter, RefusedError, PyException, "Some keys found no room; `report` lists them.");
 
-/// An error of memory, or one of this class.
+/// Returns a `MemoryError` for a failed allocation, else an exception of this class.
 macro_rules! told {
     ($name:ident, $error:ident, $class:ident) => {
         pub(crate) fn $name(error: ccf::$error) -> PyErr {
@@ -30,14 +30,14 @@ told!(build, BuildError, PyValueError);
 told!(merge, MergeError, PyValueError);
 told!(damaged, SnapshotError, SnapshotError);
 
-/// Of a whole call: keys that found no room are in its report.
+/// Returns the error of a whole call. Keys that were refused for lack of room are in its report.
 pub(crate) fn insert(error: ccf::InsertError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
 pub(crate) fn snapshot(error: ccf::SnapshotError) -> PyErr {
     match error {
-        // An interruption is an error of Python's own, on its way through a reader.
+        // An interruption: a Python exception that passes through a reader.
         ccf::SnapshotError::Io(error) => error.downcast::<PyErr>().unwrap_or_else(PyErr::from),
         error => damaged(error),
     }
@@ -51,19 +51,19 @@ pub(crate) fn shared(error: ccf::SharedError) -> PyErr {
     }
 }
 
-/// Of a filter that has no such method. Python's classes do not ask for it.
+/// Returns the error for a method that the kind of filter lacks. The Python classes never call it.
 pub(crate) fn other_filter() -> PyErr {
     PyTypeError::new_err("a filter of another kind is needed")
 }
 
-/// Of a base class, or one whose instances are opened.
+/// Returns the error for a class without a constructor: a base class, or one whose instances are opened.
 pub(crate) fn no_constructor() -> PyErr {
     PyTypeError::new_err(
         "this class has no constructor: create a CuckooFilter, ExpiringFilter, CountingFilter or TaggedFilter, or open a file",
     )
 }
 
-/// Of keys that the package has no type for.
+/// Returns the error for keys of an unsupported type.
 pub(crate) fn other_keys(saved: &str) -> PyErr {
     SnapshotError::new_err(format!(
         "the filter was saved with keys of type {saved}; Python reads filters of str, [u8] (key=\"bytes\"), i64 and u64"

@@ -1,4 +1,4 @@
-//! Files that are read.
+//! Reading files.
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
 
-/// A readable source of bytes. The helper module turns a URL or an open file into bytes.
+/// A source of bytes: a path, or the bytes that the helper module reads from a URL or an open file.
 #[derive(FromPyObject)]
 pub(crate) enum Source {
     Bytes(PyBackedBytes),
@@ -24,14 +24,14 @@ impl Source {
     }
 }
 
-/// A reader that an interruption ends with an error.
+/// A reader that fails when the call is interrupted.
 pub(crate) struct Interruptible<R> {
     reader: R,
-    /// Bytes before the next look.
+    /// The number of bytes before the next check.
     left: usize,
 }
 
-/// Bytes between two looks for an interruption: some hundredths of a second.
+/// The number of bytes between two checks for an interruption: some hundredths of a second.
 const BYTES_BETWEEN_LOOKS: usize = 16 << 20;
 
 impl<R> Interruptible<R> {

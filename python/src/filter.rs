@@ -1,5 +1,5 @@
-//! The class of everything that answers lookups. Python's classes inherit from it, and have the names, the defaults and the
-//! documentation of what their filters can do.
+//! The base class of everything that answers lookups. The Python classes inherit from it, and have the names, defaults and documentation
+//! of the operations of their filters.
 
 use crate::error;
 use crate::files::Source;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 type Plain = ccf::CuckooFilter<Key<'static>, StableHashBuilder>;
 
-/// A filter of the Rust library, and the hash function of its keys.
+/// A filter of the library, and the hash function of its keys.
 struct Hashed {
     hashing: Hashing,
     filter: Filter,
@@ -28,14 +28,14 @@ struct Hashed {
 #[expect(clippy::large_enum_variant, reason = "each is in an Arc")]
 enum Filter {
     Memory(Memory),
-    /// In a file.
+    /// A mapped file.
     Mapped(ccf::MappedFilter<Plain>),
-    /// In memory that a program in Rust shares while it writes there.
+    /// Memory that a program in Rust shares and writes.
     #[cfg(target_os = "linux")]
     Shared(ccf::SharedReader<Plain>),
 }
 
-/// An expression with the filter, wherever it is.
+/// Evaluates an expression with the filter, whatever its source.
 macro_rules! of_each {
     ($all:expr, $filter:ident => $result:expr) => {
         match $all {
@@ -66,7 +66,7 @@ pub(crate) struct Config {
 
 #[pymethods]
 impl Reader {
-    /// The same filter as an instance of a class.
+    /// Returns this filter as an instance of a class.
     #[new]
     fn new(of: &Bound<'_, PyAny>) -> PyResult<Self> {
         let Ok(of) = of.cast::<Self>() else { return Err(error::no_constructor()) };
@@ -296,7 +296,7 @@ pub(crate) fn build(
     Ok(Reader::of(hashing, Filter::Memory(memory.map_err(error::build)?)))
 }
 
-/// Reads a filter of this kind, which nothing follows.
+/// Reads a filter of this kind, and checks that nothing follows it.
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, kind: Kind, source: Source) -> PyResult<Reader> {
     let mut source = source.open()?;
@@ -319,7 +319,7 @@ pub(crate) fn load(py: Python<'_>, kind: Kind, source: Source) -> PyResult<Reade
     })
 }
 
-/// Opens a filter in a file, which is not read but for its header.
+/// Opens a filter in a file, of which only the header is read.
 #[pyfunction]
 pub(crate) fn open_mapped(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
     py.detach(|| {
@@ -330,7 +330,7 @@ pub(crate) fn open_mapped(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
     })
 }
 
-/// Opens a filter that another process writes.
+/// Opens a filter to which another process writes.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 pub(crate) fn open_shared(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
@@ -342,7 +342,7 @@ pub(crate) fn open_shared(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
     })
 }
 
-/// The difference between two saved states of a filter.
+/// Writes the difference between two saved states of a filter.
 #[pyfunction]
 pub(crate) fn delta<'py>(py: Python<'py>, older: Source, newer: Source) -> PyResult<Bound<'py, PyBytes>> {
     let (older, newer, mut bytes) = (older.open()?, newer.open()?, Vec::new());

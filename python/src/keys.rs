@@ -1,4 +1,4 @@
-//! What Python gives as keys, as a column.
+//! Keys from Python, as a column.
 
 use crate::error;
 use crate::sys::{self, call, malformed};
@@ -24,7 +24,7 @@ pub(crate) enum KeyType {
     U64,
 }
 
-/// The types, with their names in Python and in snapshots, which have those of Rust.
+/// The types, with their names in Python and in snapshots.
 const TYPES: [(KeyType, &str, &str); 4] = [
     (KeyType::Str, "str", "str"),
     (KeyType::Bytes, "bytes", "[u8]"),
@@ -41,7 +41,7 @@ impl KeyType {
         })
     }
 
-    /// The type of this name in a snapshot.
+    /// Returns the type with this name in a snapshot.
     pub(crate) fn saved_as(name: &str) -> PyResult<Self> {
         TYPES.iter().find(|names| names.2 == name).map(|names| names.0).ok_or_else(|| error::other_keys(name))
     }
@@ -55,13 +55,13 @@ impl KeyType {
     }
 }
 
-/// A key of any type, which hashes as its type does in Rust.
+/// A key of any type, hashed like that type in Rust.
 #[derive(Clone, Copy)]
 pub(crate) enum Key<'a> {
-    /// A `str`, whether it is UTF-8 or not.
+    /// A `str`, valid UTF-8 or not.
     Text(&'a [u8]),
     Bytes(&'a [u8]),
-    /// A `u64`, or an `i64`, which hashes by the same bytes.
+    /// A `u64`, or an `i64`, which has the same bytes.
     Number(u64),
 }
 
@@ -69,7 +69,7 @@ impl Hash for Key<'_> {
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
         match *self {
-            // As a `str` of these bytes.
+            // Like a `str` of these bytes.
             Key::Text(text) => {
                 state.write(text);
                 state.write_u8(0xff);
@@ -125,7 +125,7 @@ impl Hashing {
         PyTypeError::new_err(format!("a key of this filter is of type {}, not {found}", self.key_type.name()))
     }
 
-    /// What Python says of a number, in the words of this package. Exceptions of the caller's own `__index__` pass.
+    /// Replaces Python's error about a number by that of this package. Exceptions of the caller's `__index__` pass.
     #[cold]
     fn told(&self, key: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = key.py();
@@ -143,12 +143,12 @@ impl Hashing {
 }
 
 enum Values {
-    /// Bytes of any layout. Positions are checked where they are used: a producer may be wrong.
+    /// Bytes of any layout. Positions are checked when they are used, because a producer may be wrong.
     Bytes(ArrayData),
     Numbers(ScalarBuffer<u64>),
-    /// Values that are hashed already.
+    /// Values that have been hashed.
     Hashed(Vec<u64>),
-    /// Values of a dictionary, each of which was hashed once. Those that are not UTF-8 are noted, if it was checked.
+    /// Values of a dictionary, each hashed once, and those that are not UTF-8, if that was checked.
     Dictionary {
         indices: ScalarBuffer<u32>,
         hashes: Vec<u64>,
@@ -156,7 +156,7 @@ enum Values {
     },
 }
 
-/// An array: its values, and the places of their keys in the column.
+/// The values of an array, and the positions of its keys in the column.
 struct Chunk {
     values: Values,
     places: Range<usize>,
@@ -165,20 +165,20 @@ struct Chunk {
 /// Keys, in one array or several.
 pub(crate) struct Column<'a> {
     hashing: &'a Hashing,
-    /// Whether texts have to be UTF-8.
+    /// Whether texts must be UTF-8.
     check_text: bool,
-    /// Whether the texts of a large list are hashed by all cores.
+    /// Whether the texts of a large list are hashed on all cores.
     parallel: bool,
     chunks: Vec<Chunk>,
     valid: BooleanBufferBuilder,
     nulls: Option<NullBuffer>,
 }
 
-/// Python values between two looks for an interruption.
+/// The number of Python values between two checks for an interruption.
 const VALUES_BETWEEN_LOOKS: usize = 1 << 16;
 
 impl<'a> Column<'a> {
-    /// Takes whatever holds keys: an array or a stream of Arrow, of any library; a numpy array; a list or another iterable.
+    /// Takes keys in any form: an Arrow array or stream of any library, a numpy array, a list or another iterable.
     pub(crate) fn new(
         hashing: &'a Hashing,
         keys: &Bound<'_, PyAny>,
@@ -196,7 +196,7 @@ impl<'a> Column<'a> {
             let given = call(&helper(py, "arrays")?, (keys, name).into_pyobject(py)?)?;
             match given.cast::<PyList>() {
                 Ok(arrays) => arrays.iter().try_for_each(|array| column.add_array(&array))?,
-                // Batches of values, so that no step is longer than one.
+                // In batches, so that no step takes longer than one.
                 Err(_) => loop {
                     let batch = call(&given, PyTuple::empty(py))?;
                     let batch = batch.cast::<PyList>()?;
@@ -220,7 +220,7 @@ impl<'a> Column<'a> {
         self.chunks.last().map_or(0, |chunk| chunk.places.end)
     }
 
-    /// Adds values, of which those that are not null have been noted in `valid`.
+    /// Adds values. `valid` has been filled with those that are not null.
     fn add(&mut self, values: Values) {
         self.chunks.push(Chunk { values, places: self.len()..self.valid.len() });
     }
@@ -232,15 +232,15 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Adds Python's own values.
+    /// Adds Python objects.
     fn add_values(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let (py, hashing) = (list.py(), self.hashing);
-        // Without the interpreter's lock, other threads may change the list of the caller, but not this one.
+        // Without a global lock, other threads may change the caller's list, but not this copy.
         #[cfg(Py_GIL_DISABLED)]
         let list = &list.get_slice(0, list.len());
         let pool = if self.parallel && list.len() >= MANY_KEYS { Some(pool(py)?) } else { None };
         let (mut hashes, before) = (Vec::with_capacity(list.len()), self.len());
-        // A number may be of a class of the caller's, whose code may change the list.
+        // A number may be of a class of the caller, whose code may change the list.
         while hashes.len() < list.len() {
             let begin = hashes.len();
             if hashing.key_type == KeyType::Str {
@@ -250,7 +250,7 @@ impl<'a> Column<'a> {
                 hashes.truncate(begin + hashed);
                 self.valid.append_n(hashed, true);
             }
-            // Up to the end of the block in which something else stands.
+            // Up to the block that contains a value of another type.
             for index in hashes.len()..list.len().min(hashes.len() + sys::TEXTS) {
                 let value = list.get_item(index)?;
                 let hash = if value.is_none() { Ok(0) } else { hashing.one(&value) };
@@ -263,12 +263,12 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    /// Adds an array: the capsules of its values and, if they are a dictionary, those of its indices.
+    /// Adds an array, given by the capsules of its values and, if these are a dictionary, of its indices.
     fn add_array(&mut self, array: &Bound<'_, PyAny>) -> PyResult<()> {
         let (values, indices): (Capsules<'_>, Option<Capsules<'_>>) = array.extract()?;
         let data = sys::import(&values)?;
         let to_values = |data: ArrayData| match self.hashing.key_type {
-            // Signed numbers are hashed by the same bytes.
+            // Signed numbers have the same bytes.
             KeyType::I64 | KeyType::U64 => Values::Numbers(of_numbers(&data)),
             KeyType::Str | KeyType::Bytes => Values::Bytes(data),
         };
@@ -286,7 +286,7 @@ impl<'a> Column<'a> {
             let all = 0..distinct.len();
             let hashed = distinct.for_each(all.clone(), |hash| hashes.push(hash));
             if hashed.is_err() && distinct.check_text {
-                // It is an error of the first key with such a value, if there is one.
+                // The error names the first key with such a value, if any.
                 not_text = all.clone().filter(|&one| distinct.for_each(one..one + 1, |_| ()).is_err()).collect();
                 hashes.clear();
                 distinct.check_text = false;
@@ -310,14 +310,14 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    /// Which keys of the range are not null; `None` if all are.
+    /// Returns which keys of the range are not null, or `None` if none is null.
     pub(crate) fn validity(&self, range: Range<usize>) -> Option<NullBuffer> {
         let nulls = self.nulls.as_ref()?.slice(range.start, range.len());
         Some(nulls).filter(|nulls| nulls.null_count() > 0)
     }
 
-    /// Calls `work` with the hash of each key of the range in order; that of a null is any number. An error names the first key
-    /// that is not UTF-8.
+    /// Calls `work` with the hashes of the keys of the range in order, and with any number for a null. The error names the first key that
+    /// is not UTF-8.
     pub(crate) fn for_each(&self, range: Range<usize>, mut work: impl FnMut(u64)) -> PyResult<()> {
         for chunk in &self.chunks {
             let Range { start, end } = chunk.places;
@@ -387,18 +387,18 @@ impl<'a> Column<'a> {
     }
 }
 
-/// The module that knows the libraries from which keys come.
+/// Returns the helper module, which converts the keys of other libraries.
 pub(crate) fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    // Imported by the first call, which is that of the module itself.
+    // Imported by the first call, which the package makes.
     let module = MODULE.get_or_try_init(py, || py.import("concurrent_cuckoo_filter._glue").map(Bound::unbind))?;
     module.bind(py).getattr(name)
 }
 
-/// The same error, with the place of the key.
+/// Adds the position of the key to the error.
 #[cold]
 fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
-    // Of text that is no Unicode: its surrogates.
+    // For texts with surrogates, which are not Unicode.
     if error.is_instance_of::<PyUnicodeEncodeError>(py) {
         return not_text(index);
     }
@@ -419,7 +419,7 @@ fn not_text(index: usize) -> PyErr {
 /// Fails if the text at this index is not UTF-8.
 type Check<'a> = Option<&'a dyn Fn(usize, &[u8]) -> PyResult<()>>;
 
-/// Texts that are checked by one look, which is much faster than one by one, and while they stay in the nearest cache.
+/// The number of texts that are checked at once, which is much faster than one by one, while they stay in the nearest cache.
 const TEXTS_AT_ONCE: usize = 256;
 
 fn by_offsets<O: ArrowNativeType>(
@@ -436,7 +436,7 @@ fn by_offsets<O: ArrowNativeType>(
             let wrong = || malformed(&format!("a value from {from:?} to {to:?} in {} bytes", bytes.len()));
             bytes.get(from.as_usize()..to.as_usize()).ok_or_else(wrong)
         };
-        // Also where nothing is checked: what this brings into the cache is hashed nearly twice as fast.
+        // Also if nothing is checked: texts in the cache are hashed nearly twice as fast.
         let ascii = std::hint::black_box(of(offsets[0], offsets[offsets.len() - 1]).is_ok_and(<[u8]>::is_ascii));
         let check = check.filter(|_| !ascii);
         for (index, ends) in range.zip(offsets.windows(2)) {
@@ -466,7 +466,8 @@ fn one_by_one<'a>(
     Ok(())
 }
 
-/// The values of an array of views. A view has 16 bytes: the length, and up to 12 bytes of value, or 4 of them and where the value lies.
+/// Returns the values of an array of views. A view has 16 bytes: the length, and either up to 12 bytes of the value, or 4 bytes of it
+/// and its position.
 fn viewed<'a>(data: &'a ArrayData) -> impl Fn(usize) -> Option<&'a [u8]> {
     let (views, buffers) = data.buffers().split_first().expect("an array of views has one buffer of views");
     let views = views.as_slice();
@@ -476,25 +477,25 @@ fn viewed<'a>(data: &'a ArrayData) -> impl Fn(usize) -> Option<&'a [u8]> {
         let length = field(0);
         let long = || buffers.get(field(8))?.get(field(12)..field(12) + length);
         let value = if length <= 12 { Some(&view[4..4 + length]) } else { long() };
-        // A view of a null may be anything.
+        // The view of a null has no meaning.
         value.or_else(|| data.is_null(index).then_some(&[]))
     }
 }
 
-/// The values of an array whose values have this many bytes.
+/// Returns the values of an array with this number of bytes per value.
 fn of_width<'a>(data: &'a ArrayData, width: usize) -> impl Fn(usize) -> Option<&'a [u8]> {
     let values = data.buffers()[0].as_slice();
     move |index| values.get((data.offset() + index) * width..)?.get(..width)
 }
 
-/// The capsules of an array's schema and of the array.
+/// The capsules of the schema of an array and of the array.
 pub(crate) type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
 
 fn of_numbers<T: ArrowNativeType>(data: &ArrayData) -> ScalarBuffer<T> {
     ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
 
-/// The numbers in an array whose capsules these are.
+/// Returns the numbers in the array of these capsules.
 pub(crate) fn imported<T: ArrowNativeType>(capsules: &Bound<'_, PyAny>) -> PyResult<ScalarBuffer<T>> {
     Ok(of_numbers(&sys::import(&capsules.extract()?)?))
 }

@@ -1,4 +1,4 @@
-//! The kinds of filters in memory, and what each does with the hashes of many keys.
+//! The kinds of filters in memory, and their operations on hashes of many keys.
 
 use crate::error;
 use crate::keys::{Hashing, Key, imported};
@@ -29,7 +29,7 @@ pub(crate) enum Memory {
     Tagged(Of<kind::Tagged>),
 }
 
-/// An expression with the filter, whatever its kind.
+/// Evaluates an expression with the filter, whatever its kind.
 macro_rules! of_each_kind {
     ($memory:expr, $filter:ident => $result:expr) => {
         match $memory {
@@ -42,7 +42,7 @@ macro_rules! of_each_kind {
 }
 pub(crate) use of_each_kind;
 
-/// A builder with the arguments that all kinds have: a capacity, a rate of false positives and a largest capacity.
+/// Returns a builder with the arguments of all kinds: capacity, false-positive rate and maximum capacity.
 pub(crate) fn builder<T: kind::Kind>(
     (hashing, capacity, rate, max_capacity): (&Hashing, usize, f64, Option<usize>),
 ) -> Builder<T> {
@@ -76,8 +76,8 @@ impl Memory {
         .map_err(error::merge)
     }
 
-    /// Stores keys, and notes which of them. With `unique`, only those that are absent, or were not seen; with a limit, those whose count
-    /// is below. Threads store equal keys in any order, unless it is asked for.
+    /// Stores keys, and notes which ones were stored: with `unique`, only those that are absent or were not seen; with a limit, those whose
+    /// count is below it. Threads store equal keys in any order, unless `in_order` is set.
     pub(crate) fn insert(
         &self,
         (unique, in_order, limit, tags): (bool, bool, Option<u32>, &Tags),
@@ -155,7 +155,7 @@ impl Memory {
         })
     }
 
-    /// The numbers of keys, if there are any: their tags, their counts, or with `subtract` the counts that are left.
+    /// Returns the numbers of keys, if any: their tags, their counts, or with `subtract` the remaining counts.
     pub(crate) fn numbers(&self, subtract: bool, keys: &[u64], to: &mut [Option<u32>]) {
         match self {
             Memory::Tagged(filter) => filter.hashed().tag_batch(keys, to),
@@ -177,7 +177,7 @@ pub(crate) enum Tags {
 }
 
 impl Tags {
-    /// Those that `tags` of the helper module returns: one, or the capsules of an array.
+    /// Takes the result of `tags` of the helper module: one tag, or the capsules of an array.
     pub(crate) fn new(tags: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(tags) = tags else { return Ok(Tags::OfAll(0)) };
         match tags.extract() {
@@ -186,8 +186,7 @@ impl Tags {
         }
     }
 
-    /// Calls `work` with each tag, the keys that have it, and a function from their indices to those of all keys. `at` returns the index
-    /// in the input.
+    /// Calls `work` with each tag, its keys, and a function from their indices to those of all keys. `at` returns the index in the input.
     fn each(
         &self,
         keys: &[u64],
@@ -208,15 +207,15 @@ impl Tags {
     }
 }
 
-/// Notes that all keys were stored but those that were refused.
+/// Notes all keys as stored, except the refused ones.
 fn noted(stored: &mut [bool], report: BulkReport) -> BulkReport {
     stored.fill(true);
     report.refused.iter().for_each(|refusal| stored[refusal.index] = false);
     report
 }
 
-/// Stores absent keys by `insert`. If most of the first keys are present, `look_up` finds the present ones beforehand, in a fraction of the
-/// time that an insertion takes to find its key, and `insert` decides on the others.
+/// Stores absent keys by `insert`. If most of the first keys are present, `look_up` finds the present ones first, in a fraction of the time
+/// of an insertion that finds its key, and `insert` decides on the others.
 fn insert_absent(
     keys: &[u64],
     stored: &mut [bool],

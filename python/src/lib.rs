@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! keys     keys of any form as one column, and their hashes
-//! many     operations on columns, a block at a time; an answer per key
+//! many     operations on columns in blocks, with a result per key
 //! kinds    the filters in memory; parts: filters built on several machines
-//! filter   the base class of all filters, and how they are built, loaded and opened
+//! filter   the base class of all filters; building, loading and opening them
 //! threads  long, interruptible work without the GIL; forks; a thread pool per process
-//! sys      calls of Python's functions, and foreign memory: the only `unsafe` code
+//! sys      calls of Python functions, and foreign memory: the only `unsafe` code
 //! ```
 
 mod error;
@@ -21,7 +21,7 @@ mod threads;
 
 use pyo3::prelude::*;
 
-// The tests of threads run on an interpreter without a lock: see test.sh.
+// test.sh runs the tests of threads on an interpreter without a global lock.
 #[pymodule(gil_used = false)]
 mod _native {
     #[cfg(target_os = "linux")]

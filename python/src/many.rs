@@ -1,4 +1,4 @@
-//! Many keys at once: their hashes, and an answer for each.
+//! Many keys at once: their hashes, and a result for each.
 
 use crate::keys::{Column, Hashing, helper};
 use crate::kinds::Place;
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-/// Keys that are hashed before they are looked up: their hashes stay in the nearest cache.
+/// The number of keys that are hashed before they are looked up. Their hashes fit the nearest cache.
 const BLOCK: usize = 512;
 
-/// Keys that a thread of a pool takes at a time.
+/// The number of keys that a thread of a pool takes at a time.
 const PIECE: usize = 1 << 14;
 
 /// The outcome of an insertion, for `Report` in Python.
@@ -28,7 +28,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Adds what came of keys of which `at` tells where they stood.
+    /// Adds the outcome of some keys. `at` returns their positions.
     pub(crate) fn add(&mut self, report: BulkReport, at: impl Fn(usize) -> usize) {
         self.inserted += report.inserted;
         self.present += report.present;
@@ -47,17 +47,17 @@ pub(crate) struct RemoveReport {
     missing_at: Vec<usize>,
 }
 
-/// Refused or missing keys that are listed.
+/// The number of refused or missing keys that are listed.
 const LISTED: usize = 1_000_000;
 
-/// Gives an array to Python, in the form in which the keys came.
+/// Returns an array to Python, in the form of the keys.
 pub(crate) fn answers<'py>(keys: &Bound<'py, PyAny>, array: &impl Array) -> PyResult<Bound<'py, PyAny>> {
     let (mut array, mut schema) = ffi::to_ffi(&array.to_data()).map_err(|error| malformed(&error.to_string()))?;
     let addresses = (keys, &raw mut array as usize, &raw mut schema as usize);
     call(&helper(keys.py(), "answers")?, addresses.into_pyobject(keys.py())?)
 }
 
-/// Looks up keys by `ask`, which takes hashes, and gives the answers to Python.
+/// Looks up keys by `ask`, which takes hashes, and returns the results to Python.
 pub(crate) fn contains<'py>(
     hashing: &Hashing,
     keys: &Bound<'py, PyAny>,
@@ -93,8 +93,8 @@ pub(crate) fn contains<'py>(
     answers(keys, &BooleanArray::new(found.into(), column.validity(0..column.len())))
 }
 
-/// Stores keys by `store`. It takes hashes, a place for each to note whether it was stored, a pool if there are many keys, and a function
-/// from the index of a hash to that of its key.
+/// Stores keys by `store`, which takes hashes, a slice for whether each was stored, a pool if there are many keys, and a function from the
+/// index of a hash to that of its key.
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
@@ -133,7 +133,7 @@ pub(crate) fn remove(
     Ok(report)
 }
 
-/// A number of each key from `ask`, which is given hashes and may change the filter; null of nulls, and where there is none.
+/// Returns a number per key from `ask`, which takes hashes and may change the filter, and a null for nulls and for keys without one.
 pub(crate) fn numbers<'py>(
     hashing: &Hashing,
     keys: &Bound<'py, PyAny>,
@@ -159,8 +159,8 @@ fn checked<'a>(hashing: &'a Hashing, keys: &Bound<'_, PyAny>, parallel: bool) ->
     Ok(column)
 }
 
-/// Calls `work` with the hashes of the keys of each slice that are not null, and a function from the index of a hash to that of its key in
-/// the column. Returns the number of nulls.
+/// Calls `work` per slice with the hashes of all keys but nulls, and a function from the index of a hash to that of its key in the column.
+/// Returns the number of nulls.
 fn change(
     py: Python<'_>,
     column: &Column<'_>,

@@ -1,4 +1,4 @@
-//! Filters that are built on several machines: the placement of their keys, and their parts, from hashes to files.
+//! Filters built on several machines: the placement of keys, and the parts, from hashes to files.
 
 use crate::error;
 use crate::files::Interruptible;
@@ -23,7 +23,7 @@ pub(crate) struct Layout {
     /// The requested capacity, in keys.
     #[pyo3(get)]
     capacity: usize,
-    /// The requested rate of false positives.
+    /// The requested false-positive rate.
     #[pyo3(get)]
     false_positive_rate: f64,
     /// The number of shards, which is the largest number of parts.
@@ -53,7 +53,7 @@ impl Layout {
         answers(py.None().bind(py), &UInt64Array::new(all.into(), column.validity(0..column.len())))
     }
 
-    /// The part of each hash in an array, which is given as its capsules.
+    /// Returns the part of each hash of an array, given by its capsules.
     fn _part_of<'py>(&self, hashes: &Bound<'py, PyAny>, parts: usize) -> PyResult<Bound<'py, PyAny>> {
         let numbers = imported::<u64>(hashes)?;
         let part = |hash: &u64| self.layout.part_of_hash(*hash, parts) as i32;

@@ -1,4 +1,4 @@
-//! The room with `unsafe` code: calls of Python's functions, the texts of a list, and arrays in the memory of other libraries.
+//! All `unsafe` code: calls of Python functions, the texts of a list, and arrays in the memory of other libraries.
 
 use crate::keys::Capsules;
 use arrow_array::ffi::{self, FFI_ArrowArray, FFI_ArrowSchema};
@@ -26,16 +26,15 @@ impl Drop for Park {
 
 /// Calls a function that may run Python code or release the interpreter's lock.
 ///
-/// A thread that asks for the lock while the interpreter ends is unwound by `pthread_exit` before Python 3.14, and a foreign
-/// unwinding that reaches `extern "C"` aborts the process. Here it parks the thread, which no longer holds the lock, as
-/// PyO3 does where it takes the lock itself.
+/// Before Python 3.14, a thread that requests the lock while the interpreter ends is unwound by `pthread_exit`, and a foreign unwind that
+/// reaches `extern "C"` aborts the process. Here it parks the thread, which no longer holds the lock, as PyO3 does in its own calls.
 #[expect(unsafe_code, reason = "PyO3 declares the function as one that does not unwind")]
 pub(crate) fn call<'py>(function: &Bound<'py, PyAny>, arguments: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     type Unwinding = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
     let declared: unsafe extern "C" fn(_, _) -> _ = PyObject_CallObject;
     // SAFETY: 1. The two types differ in whether the callee may unwind, and a callee that does not may be called as one that does.
     let callee = unsafe { std::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Unwinding>(declared) };
-    // The compiler would see through the pointer, and leave `park` out of the unwinding.
+    // Otherwise the compiler would see through the pointer, and remove `park` from the unwind.
     let callee = black_box(callee);
     let park = Park;
     // SAFETY: 2. Both are live objects, and a `Bound` proves that this thread is attached.
@@ -45,7 +44,7 @@ pub(crate) fn call<'py>(function: &Bound<'py, PyAny>, arguments: Bound<'py, PyTu
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
 }
 
-/// Takes an array from the capsules of its producer.
+/// Reads an array from the capsules of its producer.
 #[expect(unsafe_code, reason = "the C interface of Arrow is memory of another library, which has to be right about it")]
 pub(crate) fn import((schema, array): &Capsules<'_>) -> PyResult<ArrayData> {
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
@@ -63,19 +62,19 @@ pub(crate) fn malformed(how: &str) -> PyErr {
     PyValueError::new_err(format!("the Arrow array is malformed: {how}"))
 }
 
-/// Texts that are fetched from memory at once.
+/// The number of texts that are fetched from memory at once.
 pub(crate) const TEXTS: usize = 128;
 
-/// Texts that a thread of a pool hashes at a time.
+/// The number of texts that a thread of a pool hashes at a time.
 const TEXTS_OF_A_TASK: usize = 4096;
 
-/// Hashes the UTF-8 of the items of a list from `begin` on, one hash to each place of `to`, and returns the number of items that were
-/// hashed. It stops at the block of an item that is not exactly a `str`, or has no UTF-8. With a pool, its threads read and hash texts
-/// while this thread collects the next ones.
+/// Hashes the UTF-8 of the items of a list from `begin` on into `to`, and returns the number of hashed items. It stops at the block of an
+/// item that is not exactly a `str`, or has no UTF-8. With a pool, its threads read and hash texts while this thread collects the next
+/// ones.
 ///
-/// The texts of a large list lie anywhere in memory, and most of the time is spent waiting for them. So each of three loops over a block
-/// asks for one line of memory per text, the header, the end and the rest, and the processor waits for many of them at the same time.
-/// Reads were faster than prefetches.
+/// The texts of a large list are scattered in memory, and most of the time is latency. So three loops over a block each read one cache
+/// line per text, of the header, the end and the rest, and the processor waits for many of them at once. Reads were faster than
+/// prefetches.
 pub(crate) fn hash_texts(
     list: &Bound<'_, PyList>,
     begin: usize,
@@ -99,7 +98,7 @@ pub(crate) fn hash_texts(
     }
 }
 
-/// Calls `work` with the UTF-8 of `size` items at a time and the places of their hashes.
+/// Calls `work` with the UTF-8 of `size` items at a time, and the slice for their hashes.
 fn in_groups<'a>(
     list: &'a Bound<'_, PyList>,
     begin: usize,
@@ -131,9 +130,9 @@ fn add_block<'a>(list: &'a Bound<'_, PyList>, begin: usize, count: usize, texts:
     let items = &mut items[..count.min(TEXTS)];
     let mut are_texts = true;
     for (index, item) in items.iter_mut().enumerate() {
-        // SAFETY: 5. The list is live and this thread attached, and the index lies within it: `hash_texts` has looked at its length, and
-        // nothing that runs before that returns changes it: the hash function is not given the interpreter, and without the lock the list is one that
-        // no other thread has.
+        // SAFETY: 5. The list is live, this thread is attached, and the index is below its length: `hash_texts` has read the length, and
+        // nothing that runs before it returns changes the list. The hash function has no access to the interpreter, and without a global
+        // lock no other thread has the list.
         let (borrowed, text) = unsafe {
             let borrowed = PyList_GetItem(list.as_ptr(), (begin + index) as Py_ssize_t);
             (borrowed, PyUnicode_CheckExact(borrowed) != 0)
@@ -143,7 +142,7 @@ fn add_block<'a>(list: &'a Bound<'_, PyList>, begin: usize, count: usize, texts:
     for item in items.iter().take_while(|_| are_texts) {
         let mut len = 0;
         // SAFETY: 6. The item is a `str`, and the list keeps it alive. The function runs no code of Python, and returns `len` bytes and a
-        // zero that live as long as the item, or null with an exception set, which is taken back.
+        // zero that live as long as the item, or null with an exception set, which is cleared.
         unsafe {
             let bytes = PyUnicode_AsUTF8AndSize(*item, &mut len);
             if bytes.is_null() {

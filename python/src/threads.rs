@@ -1,5 +1,5 @@
-//! Long work: without the interpreter's lock, in slices between which it can be interrupted, on the threads of a pool; and
-//! processes that are forked off while it is done.
+//! Long work: without the interpreter's lock, in slices between which it can be interrupted, on the threads of a pool; and forks during
+//! such work.
 
 #![allow(clippy::disallowed_types, reason = "the rules of the library: no model runs this package")]
 
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Keys between two looks for an interruption: some hundredths of a second. A multiple of 64.
+/// The number of keys between two checks for an interruption: some hundredths of a second. A multiple of 64.
 pub(crate) const KEYS_IN_A_SLICE: usize = 1 << 20;
 
-/// Fewer keys are hashed and stored by the calling thread.
+/// The calling thread hashes and stores fewer keys than this by itself.
 pub(crate) const MANY_KEYS: usize = 1 << 15;
 
-/// Works on `keys` keys, a slice at a time. An interruption ends it between two slices: what is done is done.
+/// Works on `keys` keys, a slice at a time. An interruption ends it between two slices. Finished slices are not undone.
 pub(crate) fn in_slices(
     py: Python<'_>,
     keys: usize,
@@ -31,14 +31,14 @@ pub(crate) fn in_slices(
     Ok(())
 }
 
-/// Calls that are at work in filters without the interpreter's lock.
+/// The number of calls that work in filters without the interpreter's lock.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
-/// Threads that are about to fork: without the interpreter's lock, there may be several.
+/// The number of threads that are about to fork. Without a global lock, there may be several.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Works without the interpreter's lock. Nothing of Python may be called there, and no process is forked off meanwhile: the
-/// child would have a copy of each lock that is held, and no thread that unlocks it.
+/// Runs work without the interpreter's lock. The work must not call Python. Forks wait for it: a child would have a copy of each held
+/// lock, and no thread to unlock it.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     struct Working;
     impl Drop for Working {
@@ -59,16 +59,16 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     })
 }
 
-/// Between two looks of those who wait for a fork, or for a slice to end.
+/// The interval at which threads check for the end of a fork or of a slice.
 const A_MOMENT: Duration = Duration::from_micros(50);
 
-/// Python calls it before each fork; and one of the others after it.
+/// Python calls this function before each fork, and one of the next two after it.
 #[pyfunction]
 pub(crate) fn before_fork(py: Python<'_>) {
-    // Both sides write first and read then, so one of them sees the other. Calls that do not let go of the interpreter are over when it
-    // forks: it has its lock then, or has stopped all other threads where they run its code.
+    // Both sides write before they read, so at least one sees the other. Calls that keep the interpreter have ended when it forks: it then
+    // has its lock, or has stopped all other threads in its code.
     FORKING.fetch_add(1, Ordering::SeqCst);
-    // A call at work may take the lock to look for an interruption: see `Interruptible`.
+    // A working call may take the lock to check for an interruption: see `Interruptible`.
     py.detach(|| {
         while AT_WORK.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(A_MOMENT);
@@ -83,17 +83,17 @@ pub(crate) fn after_fork_in_parent() {
 
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
-    // A thread of the parent may have counted itself before it saw that it has to wait.
+    // A thread of the parent may have counted itself before it saw that it must wait.
     AT_WORK.store(0, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
 }
 
-/// The pool of this process. A process that was forked off has none of the threads of its parent, and would wait for them
-/// for ever: it makes a pool of its own.
+/// The pool of this process. A forked process has none of the threads of its parent, and would wait for them forever, so it creates a pool
+/// of its own.
 pub(crate) fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     let process = std::process::id();
-    // Never locked at a fork: whoever locks it is attached to the interpreter all the while.
+    // Never locked during a fork: a thread that locks it stays attached to the interpreter.
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((of, pool)) = &*pool
         && *of == process
@@ -106,7 +106,7 @@ pub(crate) fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
             "no threads for a large insertion: {error}; insert fewer than 32768 keys at a time"
         ))
     })?);
-    // The pool of the parent is left alone: to end it is to wait for its threads.
+    // The pool of the parent is leaked, because dropping it would wait for its threads.
     std::mem::forget(pool.replace((process, Arc::clone(&made))));
     Ok(made)
 }

@@ -1,6 +1,5 @@
-//! Queries a saved filter of texts, one that counts or one that does not, for the lines of the standard input, and prints how many there
-//! were, how many are missing, and how many keys are stored. With `--share`, writes the lines into a new filter that other processes
-//! query meanwhile.
+//! Queries a saved filter of texts, counting or plain, for the lines of the standard input, and prints the numbers of lines, of missing
+//! ones and of stored keys. With `--share`, inserts the lines into a new filter that other processes query meanwhile.
 //!
 //! ```text
 //! ask FILTER < keys
