@@ -1,4 +1,4 @@
-//! Writes the files from which fuzzing starts: `cargo run --example corpus`, in the folder `fuzz`.
+//! Writes the initial corpus: `cargo run --example corpus`, in the folder `fuzz`.
 
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use concurrent_cuckoo_filter_fuzz::snapshot::hasher;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
-/// The first bytes of a snapshot of two shards, which would be long; the target adds the others.
+/// The number of bytes of the snapshot of two shards that are written. A whole one would be long.
 const BEGINNING: usize = 400;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,10 +22,9 @@ fn folder(target: &str) -> Result<PathBuf, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// One for each capacity of `testkit::sequence`, at widths that differ; the numbers of the operations are those of its
-/// `operation`.
+/// Writes an input per capacity of `testkit::sequence`, each with another width. `operation` there has the numbers of the operations.
 fn operations() -> Result<(), Box<dyn Error>> {
-    // Many keys in, in each way; some out; single ones; both filters; copies and merging.
+    // Insertions of many keys in each way, removals, single operations, the other filter, copies and merges.
     let steps = [
         &[74, 0, 249, 75, 40, 249, 76, 80, 249][..],
         &[0, 7, 24, 7, 24, 90, 52, 7, 70 + 0x80, 7, 46, 3, 100, 0, 41, 92, 0, 41],
@@ -51,7 +50,7 @@ fn snapshots() -> Result<(), Box<dyn Error>> {
     let mut large = Vec::new();
     filter(260_000, 4)?.write_to(&mut large)?;
     fs::write(folder.join("two-shards-cut-off"), &large[..BEGINNING])?;
-    // No snapshots: what is made of them is one, without defects and with three.
+    // Inputs for `made`, which makes a snapshot of each, without defects and with three.
     for defects in [0, 3] {
         let made: Vec<u8> = [defects].into_iter().chain((1..=120_u8).map(|number| number.wrapping_mul(7))).collect();
         fs::write(folder.join(format!("made-with-{defects}-defects")), made)?;
@@ -59,7 +58,7 @@ fn snapshots() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A filter that holds its capacity, as far as that is little.
+/// Returns a filter with as many keys as its capacity, up to a bound.
 fn filter(capacity: usize, bits: u32) -> Result<Filter, Box<dyn Error>> {
     let filter = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build()?;
     for key in 0..capacity.min(10) as u64 {

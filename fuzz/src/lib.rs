@@ -1,5 +1,4 @@
-//! What is fuzzed: `testkit::sequence` and `snapshot`. The targets in `fuzz_targets` hand over their bytes, and nothing
-//! here knows of the fuzzer: what it finds can be run again by itself (`examples/replay.rs`).
+//! The functions that are fuzzed. Nothing here depends on the fuzzer, so `examples/replay.rs` runs saved inputs without it.
 
 pub mod snapshot;
 

@@ -1,27 +1,27 @@
-//! Snapshots made from what they say, with defects, under checksums that match.
+//! Snapshots made from an input, with defects and with matching checksums.
 
 use super::EMPTY;
 use std::ops::Range;
 use testkit::Input;
 use testkit::format::{ALIGN, CHECKSUM, FIXED, HEAD, Layout, SLOTS, seal_all};
 
-/// Behind `siphash-1-3`, the name of the hasher.
+/// The end of the name of the hasher, `siphash-1-3`.
 const NAME_END: usize = FIXED + 11;
 
 const RATES: [f64; 4] = [0.0, 0.001, 0.5, 1e-9];
-/// `u64` most often.
+/// The names of key types, most often `u64`.
 const KEY_TYPES: [&[u8]; 6] = [b"u64", b"u64", b"u64", b"", b"", b"isize"];
 
-/// Where the fields of the header begin; the last is the name, or its beginning.
+/// The offsets of the fields of the header, and of the beginning of the name.
 const HEADER_FIELDS: [usize; 34] = [
     0, 8, 12, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144, 148, 152, 160,
     161, 162, 163, 168, 176, 184, 192, 200,
 ];
 
-/// Where those of the head of a record begin, up to the checksums.
+/// The offsets of the fields of the head of a record, and of the checksums.
 const HEAD_FIELDS: [usize; 14] = [0, 8, 16, 20, 21, 22, 23, 24, 25, 28, 32, 40, 48, 56];
 
-/// Tables of a growing filter, from which on no more are split than must be.
+/// The number of tables of a growing filter from which on tables are split only if necessary.
 const MANY_TABLES: usize = 8;
 
 /// The pieces of a snapshot of one shard, without their checksums.
@@ -31,7 +31,7 @@ struct Pieces {
     trailer: Vec<u8>,
 }
 
-/// A snapshot as the input wants it: first its shape, then its defects, then its words.
+/// Makes a snapshot from an input: first its shape, then its defects, then its words.
 pub(super) fn snapshot(mut input: Input) -> Vec<u8> {
     let defects = input.byte();
     let mut pieces = Pieces { header: header(&mut input), records: Vec::new(), trailer: Vec::new() };
@@ -47,7 +47,7 @@ pub(super) fn snapshot(mut input: Input) -> Vec<u8> {
     bytes
 }
 
-/// The header of a filter of one shard that the crate could have written.
+/// Makes the header of a filter of one shard as the crate writes it.
 fn header(input: &mut Input) -> Vec<u8> {
     let mut header = EMPTY[..NAME_END].to_vec();
     let bases = u32::from(input.byte() % 24 + 1) * 2;
@@ -85,7 +85,7 @@ fn header(input: &mut Input) -> Vec<u8> {
 }
 
 impl Pieces {
-    /// Adds the records, with words from the input and 0 where it ends, and the trailer.
+    /// Adds the records, with words from the input and zeros behind its end, and the trailer.
     fn fill(&mut self, mut input: Input) {
         let whole = Layout::of(&self.header).expect("it was just made");
         let mut total = 0_u64;
@@ -102,7 +102,7 @@ impl Pieces {
             let splits = (least + more).min(cells);
             let level = if splits == 0 { u64::from(input.byte()) % (refills + 1) } else { refills };
             let depth = level + splits;
-            // What stands in the number of a bucket is not stored.
+            // Bits that are in the number of a bucket are not stored.
             let layout = whole.of_table(level + u64::from(input.byte()) % (splits + 1), depth);
             let begin = cell << (whole.width - whole.reserve);
             let words = own_words(&layout, begin, whole.width - depth, &mut input);
@@ -115,7 +115,7 @@ impl Pieces {
         self.trailer.resize(HEAD, 0);
     }
 
-    /// Adds a record, and says how many slots are taken in it.
+    /// Adds a record, and returns the number of its slots in use.
     fn add(&mut self, layout: &Layout, prefix_and_depth: [u32; 2], words: &[u8]) -> u64 {
         let count = layout.taken(words).count() as u64;
         let mut record = head(layout, prefix_and_depth, count).to_vec();
@@ -134,7 +134,7 @@ impl Pieces {
             3 => (&mut self.trailer, eight_at(field % 7 * 8)),
             4 | 5 => (record, one_of(&HEAD_FIELDS, field)),
             _ => {
-                // The zeros behind them among them.
+                // Including the zeros behind the words.
                 let words = (record.len() - HEAD) / 8;
                 (record, eight_at(HEAD + field % words * 8))
             }
@@ -167,7 +167,7 @@ impl Pieces {
     }
 }
 
-/// The head of a record of the only shard, without its checksums.
+/// Makes the head of a record of the only shard, without its checksums.
 fn head(layout: &Layout, [prefix, depth]: [u32; 2], count: u64) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(b"\xc0record\n");
@@ -181,12 +181,12 @@ fn head(layout: &Layout, [prefix, depth]: [u32; 2], count: u64) -> [u8; HEAD] {
     head
 }
 
-/// The words of a table that holds fingerprints of its own only, of which the bits from `free` on are these.
+/// Makes the words of a table that holds only fingerprints of its own. These have the bits `known` from the bit `free` on.
 fn own_words(layout: &Layout, known: u64, free: u64, input: &mut Input) -> Vec<u8> {
     let (mut words, known) = (vec![0; layout.words], known & ((1 << layout.width) - 1));
     for slot in 0..layout.buckets * SLOTS {
         let drawn = u64::from(input.byte()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - free);
-        // The lowest bit is of the core, which is not 0.
+        // The lowest bit belongs to the core, which is not 0.
         let value = if drawn > 0 { known | drawn | 1 } else { 0 };
         for bit in (0..layout.width).filter(|bit| value >> bit & 1 > 0) {
             let at = (slot * layout.width + bit) as usize;

@@ -1,9 +1,8 @@
-//! Bytes read as a snapshot: what the description of the format calls one is read, as a filter that works and is written
-//! as it was read, and anything else is refused.
+//! Bytes read as a snapshot: if they are one by docs/format.md, they are read as a filter that works and is written as it was read.
+//! Anything else is refused.
 //!
-//! Hardly any change of a snapshot gets past its checksums. So bytes that begin as one are read twice: as they are, and with
-//! their checksums made right, which leaves numbers and lengths to be refused. Other bytes say how a snapshot is to be made,
-//! and with which defects.
+//! The checksums detect nearly every change of a snapshot. So bytes that begin like one are read twice: unchanged, and with corrected
+//! checksums, so that numbers and lengths must be refused. Other bytes describe a snapshot to be made, and its defects.
 
 mod made;
 mod spec;
@@ -22,13 +21,13 @@ use testkit::{Input, is_one_of};
 /// The first byte of every snapshot.
 const FIRST: u8 = 0xc0;
 
-/// One input in this many is also read in other ways.
+/// One of this number of inputs is also read in other ways.
 const SELDOM: u32 = 256;
 
-/// In a longer snapshot the slots are not counted: that takes long.
+/// The slots of longer snapshots are not counted, which would take long.
 const COUNTED: usize = 1 << 14;
 
-/// The snapshot of a filter without keys.
+/// The snapshot of an empty filter.
 static EMPTY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = Vec::new();
     let filter = CuckooFilter::<u64>::builder().capacity(0).hasher(hasher()).build().expect("it is small");
@@ -36,7 +35,7 @@ static EMPTY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
-/// What the fuzzer calls.
+/// Runs the target `snapshot`.
 pub fn run(bytes: &[u8]) {
     let seldom = is_one_of(SELDOM, bytes);
     if bytes.first() != Some(&FIRST) {
@@ -51,12 +50,12 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// As the files of the corpus were written.
+/// Returns the hash function of the files of the corpus.
 pub fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_seeds(1, 2)
 }
 
-/// Reads, and checks all that comes of it.
+/// Reads a snapshot, and checks all results.
 fn read(bytes: &[u8], in_other_ways: bool) {
     let reader = SnapshotReader::new(bytes);
     assert_eq!(reader.is_ok(), spec::is_header(bytes), "the header: {:?}", reader.err());
@@ -78,7 +77,7 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     assert_eq!(header.config.max_capacity, filter.config().max_capacity);
 
     let again = written(&filter, &header);
-    // The type and the keys may have been left out, or belong to another hasher; of an equal header all is equal.
+    // Key type and seeds may be missing or of another hasher. If the header is equal, everything is.
     let length = header_length(&again).expect("written whole");
     if again[..length] == bytes[..length] {
         assert!(bytes.starts_with(&again));
@@ -92,7 +91,7 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     work(&filter);
 }
 
-/// A view answers as the filter, and there is none of what is no filter. Bytes behind a snapshot are refused by views alone.
+/// A view gives the answers of the filter, and exists only if the filter does. Only views refuse bytes behind a snapshot.
 fn view(bytes: &[u8], filter: Option<&Filter>) {
     let Ok(view) = FilterView::<Filter>::from_bytes_with_hasher(bytes, hasher()) else { return };
     let filter = filter.expect("what is viewed can be loaded");
@@ -105,7 +104,7 @@ fn view(bytes: &[u8], filter: Option<&Filter>) {
     assert_eq!(view.header().stored, filter.len() as u64);
 }
 
-/// A file is queried before all of it is checked: whatever it holds, a lookup ends, within the file.
+/// A mapped file is queried before all of it is checked: whatever its content, a lookup ends, and reads only the file.
 fn map(bytes: &[u8]) {
     let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.fuzz-{}", std::process::id()));
     std::fs::write(&path, bytes).expect("a folder that can be written to");
@@ -130,7 +129,7 @@ fn map(bytes: &[u8]) {
     std::fs::remove_file(&path).expect("the file is ours");
 }
 
-/// On several threads, and as one part of several: the result is the same.
+/// Reading on several threads, or as one of several parts, has the same result.
 fn check_other_ways(bytes: &[u8], filter: Option<&Filter>, header: &SnapshotHeader) {
     let parallel = SnapshotReader::new(bytes).expect("it was read before").in_parallel();
     let parallel = parallel.into_filter_with_hasher::<u64, _, Plain>(hasher()).ok();
@@ -149,7 +148,7 @@ fn written(filter: &Filter, header: &SnapshotHeader) -> Vec<u8> {
     bytes
 }
 
-/// Whatever stands in the words, nothing that is promised breaks.
+/// Whatever the content of the words, the filter keeps its promises.
 fn work(filter: &Filter) {
     let before = filter.len();
     for key in 0..8 {

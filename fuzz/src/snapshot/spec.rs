@@ -1,4 +1,4 @@
-//! Which bytes are a snapshot: the description of the format (docs/format.md), read literally and once more.
+//! A second reader of the format: which bytes are a snapshot by docs/format.md.
 
 use super::EMPTY;
 use crc32c::{crc32c, crc32c_append};
@@ -7,15 +7,15 @@ use testkit::format::{u32_at, u64_at};
 
 const NAME: &[u8] = b"siphash-1-3";
 
-/// The names of key types that a filter of `u64` may be read from: none, and its own.
+/// The names of key types in snapshots that can be read as a filter of `u64`: none, and its own.
 const KEY_TYPES: [&[u8]; 2] = [b"", b"u64"];
 
-/// Whether the header of a snapshot stands here, whoever reads it.
+/// Returns whether the bytes begin with the header of a snapshot, for any reader.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     header(bytes).is_some()
 }
 
-/// Whether these bytes begin with a snapshot that is to be read as a filter of `u64` with this hasher.
+/// Returns whether the bytes begin with a snapshot that can be read as a filter of `u64` with this hasher.
 pub(super) fn is_filter(bytes: &[u8]) -> bool {
     header(bytes).is_some_and(|layout| is_ours(bytes) && shards(bytes, &layout).is_some())
 }
@@ -72,11 +72,11 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     Layout::of(bytes)
 }
 
-/// Whether a filter of `u64`, plain or growing, with this hasher may be read from a snapshot with this header.
+/// Returns whether a snapshot with this header can be read as a plain filter of `u64` with this hasher, fixed or growing.
 fn is_ours(bytes: &[u8]) -> bool {
     let [kind, name, key_type] = [52, 140, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
     let (name, key_type) = (&bytes[FIXED..FIXED + name], &bytes[FIXED + name..FIXED + name + key_type]);
-    // The fourth number of the probe is of what other types feed to a hasher.
+    // The fourth number of the probe is for types that this reader does not have.
     let probe = if key_type.is_empty() { 72..104 } else { 72..96 };
     kind <= 1 && KEY_TYPES.contains(&key_type) && name == NAME && bytes[probe.clone()] == EMPTY[probe]
 }
@@ -85,7 +85,7 @@ fn shards(bytes: &[u8], whole: &Layout) -> Option<()> {
     holds(whole.part == (0..u64_at(bytes, 16)?))?;
     let origin = checksum(&bytes[..whole.header], 0);
     let (mut at, mut checksums, mut total, mut records) = (whole.header, origin, 0_u64, 0);
-    // A plain filter has one cell for each of its shards.
+    // A filter of fixed size has one cell per shard.
     let (cells, core) = (whole.cell(), whole.width - whole.reserve);
     let mut cell = 0;
     while cell < whole.part.end << cells {
@@ -105,8 +105,7 @@ fn shards(bytes: &[u8], whole: &Layout) -> Option<()> {
         let (words, zeros) = words.split_at(layout.words);
         holds(layout.taken(words).count() as u64 == count && !layout.has_more_bits(words))?;
         holds(zeros.iter().all(|&byte| byte == 0))?;
-        // The bits by which a table was chosen and by which a bucket is extended, as far as they are stored, and a core that
-        // is not 0.
+        // The stored bits of the prefix and of the extension, and a core that is not 0.
         let cell_bits = prefix << (whole.width - beyond);
         let is_own = |(slot, value): (u64, u64)| {
             let known = cell_bits | layout.extended(whole, value % (1 << core), slot / SLOTS);
