@@ -1,7 +1,7 @@
 //! The list over HTTP: rules for every request, routes, metrics, and a page.
 //!
-//! A lookup that the filter answers with "no" is answered on the executor's thread. Reads of the store go to blocking
-//! threads and changes to the list's writer: an executor's thread that waits for a disk delays all of its connections.
+//! If the filter answers "no", the lookup completes on a thread of the executor. Reads of the store run on blocking threads, and
+//! changes on the writer of the list, because a thread of the executor that waits for a disk delays all of its connections.
 
 use crate::Config;
 use crate::list::{Front, GROUP_BYTES, List, MAX_KEY_BYTES, NewList, check_key};
@@ -41,39 +41,39 @@ use tokio::time::{timeout, timeout_at};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
-/// Reads of the store at once. Few, because waking a thread for its next read costs more than the read.
+/// The number of concurrent reads of the store. It is small, because waking a thread costs more than a read.
 const READS: usize = 4;
 
-/// The most keys in a batch, and the memory that one takes, beside its text, while the store is read for it.
+/// The maximum number of keys per batch, and the memory per key, beside its text, during the read of the store.
 const MAX_BATCH: usize = 10_000;
 const HIT_BYTES: usize = 64;
 
-/// A longer body of keys takes too long to parse for a thread of the executor. In bytes.
+/// The number of bytes from which parsing a body of keys takes too long for a thread of the executor.
 const LONG_BODY: usize = 1 << 16;
 
-/// The charge for an upload: keys on their way to the list, and a piece of the body with what it is decoded to.
+/// The memory that an upload is charged for: keys that are sent to the list, and a piece of the body, encoded and decoded.
 const UPLOAD_BYTES: usize = 2 << 20;
 
-/// Bytes of an upload that are taken at once. In gzip they are up to a thousand times as many when decoded.
+/// The number of bytes of an upload that are processed at once. In gzip they may decode to a thousand times as many.
 const PIECE: usize = 1 << 16;
 const ENCODED_PIECE: usize = 1 << 9;
 
-/// A text of keys in gzip is some 3 to 10 times as long when decoded. One that is more than this many times as long, beyond its
-/// first bytes, would cost more time than its sender.
+/// The maximum ratio of decoded to encoded bytes in gzip, after the first bytes. Texts of keys have a ratio of 3 to 10, and with a much
+/// larger one an upload would cost the server more than its sender.
 const MAX_RATIO: usize = 100;
 const FREELY_DECODED: usize = 1 << 20;
 
-/// So many bytes of an upload must come in each idle time: it occupies memory.
+/// The number of bytes of an upload that must arrive per idle time, since an upload occupies memory.
 const MIN_PROGRESS: usize = 1024;
 
-/// Some editors begin a file with a byte order mark.
+/// The byte order mark, with which some editors begin a file.
 const MARK: &str = "\u{feff}";
 
 /// The paths of all routes, for metrics.
 const ROUTES: [&str; 7] =
     ["/v1/check/{*key}", "/v1/check", "/v1/keys/{*key}", "/v1/keys", "/v1/stats", "/metrics", "/healthz"];
 
-/// The upper ends of all buckets of times but the last, in seconds.
+/// The upper bounds of the buckets of times in seconds, except the last one.
 const BOUNDS: [f64; 10] = [0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.01, 0.1, 1.0, 10.0];
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -82,14 +82,14 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 pub(crate) struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) list: Arc<List>,
-    /// The token that a writing request must carry.
+    /// The token that writing requests must carry.
     token: Option<String>,
     started: Instant,
-    /// Connections that may still be open, and bytes of bodies that may still be held.
+    /// The number of connections that may still be opened, and of bytes that bodies may still take.
     pub(crate) connections: Arc<Semaphore>,
     bodies: Semaphore,
     reads: Arc<Semaphore>,
-    /// Keys that were looked up, those that the filter did not deny, and those of them that the store has.
+    /// The numbers of keys that were looked up, that the filter may contain, and that the store confirmed.
     lookups: Counter,
     filter_hits: Counter,
     confirmed_hits: Counter,
@@ -115,7 +115,7 @@ impl App {
         }
     }
 
-    /// A share of the memory for bodies.
+    /// Reserves memory for a body.
     fn hold(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Failure> {
         let held = u32::try_from(bytes).ok().and_then(|bytes| self.bodies.try_acquire_many(bytes).ok());
         held.ok_or_else(|| Failure::unavailable("the bodies of other requests take all memory of --max-bodies-mib"))
@@ -125,7 +125,7 @@ impl App {
     async fn confirm(&self, front: Arc<Front>, keys: Vec<Box<str>>) -> Result<Vec<bool>, Failure> {
         let (reads, list) = (Arc::clone(&self.reads), Arc::clone(&self.list));
         let confirm = async {
-            // Reads that are no longer waited for are not started, so that none pile up behind a disk that stalls.
+            // A read is not started once its request is gone, so that reads do not accumulate when a disk stalls.
             let place = reads.acquire_owned().await;
             spawn_blocking(move || {
                 let _place = place;
@@ -137,7 +137,7 @@ impl App {
         confirmed.map_err(|_| Failure::internal())?.map_err(Failure::unavailable)
     }
 
-    /// Counts lookups that were answered; `hits` are the answers of the store to those that the filter did not deny.
+    /// Counts completed lookups. `hits` has the answers of the store for keys that the filter may contain.
     fn count(&self, lookups: usize, hits: &[bool]) {
         self.confirmed_hits.inc_by(hits.iter().map(|&listed| u64::from(listed)).sum());
         self.filter_hits.inc_by(hits.len() as u64);
@@ -149,15 +149,15 @@ impl App {
         self.in_time("the change may still be made, but it", change).await?.map_err(Failure::unavailable)
     }
 
-    /// Waits for work of this server.
+    /// Waits for work of this server, up to the time limit.
     async fn in_time<T>(&self, what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
         let time = self.config.request_seconds;
         let late = |_| Failure::unavailable(format!("{what} took longer than {} s", time.as_secs_f64()));
         timeout(time, work).await.map_err(late)
     }
 
-    /// Without a token, refuses a request for the name of another machine: a web page that points a name of its own at 127.0.0.1
-    /// could otherwise change the list, in the browser of whoever runs the server. Browsers always send a name.
+    /// Without a token, refuses a request whose host name is another one. Otherwise a web page whose own name resolves to 127.0.0.1 could
+    /// change the list, in a browser on the machine of the server. Browsers always send a host name.
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let (None, Some(host)) = (&self.token, headers.get(HOST)) else { return Ok(()) };
         let host = Authority::try_from(host.as_bytes()).ok();
@@ -193,14 +193,14 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
             Failure::new(StatusCode::METHOD_NOT_ALLOWED, "this path has no such method; see the Allow header")
         })
         .with_state(Arc::clone(app))
-        // A panic ends one request, not its connection with all requests that wait behind it.
+        // A panic ends one request, not its connection with all waiting requests.
         .layer(CatchPanicLayer::custom(|_| Failure::internal().into_response()))
-        // Browsers send requests of any page to any server, this one on 127.0.0.1 included.
+        // Browsers send requests of any page to any server, including this one on 127.0.0.1.
         .layer(CsrfLayer::new().with_rejection_response(refuse))
         .layer(from_fn_with_state(Arc::clone(app), answer))
 }
 
-/// Answers a request, and counts it.
+/// Serves a request, and counts it.
 async fn answer(State(app): State<Arc<App>>, path: Option<MatchedPath>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = path.and_then(|path| ROUTES.into_iter().find(|route| *route == path.as_str())).unwrap_or("other");
@@ -214,8 +214,8 @@ async fn answer(State(app): State<Arc<App>>, path: Option<MatchedPath>, request:
     response
 }
 
-/// Reads the rest of a body that was refused: many clients read no answer before they have sent everything, and lose it if
-/// the connection is closed then. One that expects a 100 sends nothing.
+/// Reads the rest of a refused body: many clients read no response before they have sent everything, and lose it if the connection is
+/// closed first. A client that expects a 100 sends nothing.
 async fn answer_all(app: &App, request: Request, next: Next) -> Response {
     let waits = request.headers().contains_key(EXPECT);
     let (mut parts, body) = request.into_parts();
@@ -229,15 +229,15 @@ async fn answer_all(app: &App, request: Request, next: Next) -> Response {
     response
 }
 
-/// The body of a request, an extension of it: a handler need not read it to its end.
+/// The body of a request as an extension, so that a handler need not read it to its end.
 type Lent = Extension<Arc<Mutex<Body>>>;
 
-/// Why a request fails, in one sentence for its sender: the body is `{"error": "..."}`.
+/// The reason of a failure, one sentence for the client: the body is `{"error": "..."}`.
 #[derive(Debug)]
 struct Failure {
     status: StatusCode,
     error: Cow<'static, str>,
-    /// Further fields of the body.
+    /// More fields of the body.
     more: Value,
 }
 
@@ -250,7 +250,7 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// Worth trying again.
+    /// A failure after which the client may try again.
     fn unavailable(error: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
@@ -278,7 +278,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// An argument of each handler that writes: it exists only for a request that may.
+/// An argument of each writing handler. It exists only for requests that may write.
 struct MayWrite(());
 
 impl FromRequestParts<Arc<App>> for MayWrite {
@@ -298,7 +298,7 @@ impl FromRequestParts<Arc<App>> for MayWrite {
     }
 }
 
-/// The key of a path.
+/// The key in a path.
 struct Key(String);
 
 impl FromRequestParts<Arc<App>> for Key {
@@ -347,7 +347,7 @@ async fn check_batch(State(app): State<Arc<App>>, Extension(body): Lent) -> Resu
     Ok(Json(Checked { listed }))
 }
 
-/// Reads a JSON body, with its share of the memory for bodies.
+/// Reads a JSON body, and reserves its memory.
 async fn read<'a>(app: &'a App, body: &mut Body) -> Result<(Vec<u8>, SemaphorePermit<'a>), Failure> {
     let (limit, time) = (app.config.max_body_bytes, app.config.request_seconds);
     let too_long = || Failure::too_long(format!("the body has more than {limit} bytes"));
@@ -372,9 +372,9 @@ async fn read<'a>(app: &'a App, body: &mut Body) -> Result<(Vec<u8>, SemaphorePe
     }
 }
 
-/// The answers of the filter to the keys of a JSON array, and those keys that may be listed.
+/// Queries the filter for the keys of a JSON array, and returns those that may be listed.
 fn query_batch(app: &App, body: &[u8], answers: &mut Vec<bool>) -> Result<(Arc<Front>, Vec<Box<str>>), Failure> {
-    /// Borrowed from the array where it is written without escapes.
+    /// Borrowed from the array if it contains no escapes.
     #[derive(Deserialize)]
     #[serde(transparent)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -407,7 +407,7 @@ async fn change_key(
     Ok((status, Json(json!({ "key": key, if put { "added" } else { "removed" }: changed }))))
 }
 
-/// `POST /v1/keys`: puts the keys of the body on the list or, with `?replace=true`, in its place.
+/// `POST /v1/keys`: adds the keys of the body to the list or, with `?replace=true`, replaces the list by them.
 async fn upload(
     _: MayWrite,
     State(app): State<Arc<App>>,
@@ -438,7 +438,7 @@ async fn upload(
             Err(failure) => break Err(failure),
         }
     };
-    // Also after an error, so that it says where to go on.
+    // Also after an error, so that the client knows where to continue.
     let sum = json!({ "lines": lines, "added": added, "already": lines - added });
     outcome.map(|()| Json(sum.clone())).map_err(|failure| Failure { more: sum, ..failure })
 }
@@ -455,15 +455,15 @@ async fn replace(app: &App, body: &mut Body, upload: &mut Upload) -> Result<Json
         });
         new = Some(added.await.map_err(|_| Failure::internal())?.map_err(failed)?);
     }
-    // More likely an export that failed than a wish to let everything pass.
+    // More likely a failed export than the intention to allow everything.
     let error = "the body has no key, and a list is not replaced by nothing; delete its keys";
     let new = new.ok_or_else(|| Failure::bad_request(error))?;
-    // To its end, even if the client goes away.
+    // Runs to its end, even if the client disconnects.
     let replaced = tokio::spawn(async move { list.replace(new).await }).await;
     Ok(Json(json!({ "keys": replaced.map_err(|_| Failure::internal())?.map_err(failed)? })))
 }
 
-/// Returns whether the body is in gzip. Forms, multipart bodies and JSON would be taken for lines.
+/// Returns whether the body is in gzip. Refuses forms, multipart bodies and JSON, which would be read as lines.
 fn check_type(headers: &HeaderMap) -> Result<bool, Failure> {
     let unsupported = |error: &'static str| Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     let content_type = headers.get(CONTENT_TYPE).map_or(&b"text/plain"[..], HeaderValue::as_bytes).to_ascii_lowercase();
@@ -484,20 +484,20 @@ fn check_type(headers: &HeaderMap) -> Result<bool, Failure> {
 #[derive(Default)]
 struct Upload {
     gzip: Option<MultiGzDecoder<Vec<u8>>>,
-    /// Bytes that have come and are not decoded yet, and decoded bytes that are not lines yet.
+    /// Received bytes that have not been decoded, and decoded bytes that are not complete lines.
     frame: Bytes,
     text: Vec<u8>,
     /// Keys for the list, one per line, and their number.
     keys: String,
     count: u64,
-    /// Lines read.
+    /// The number of lines read.
     line: u64,
     has_ended: bool,
     failure: Option<Failure>,
-    /// Bytes that may still be decoded from gzip.
+    /// The number of bytes that may still be decoded from gzip.
     decodable: usize,
     idle: Duration,
-    /// Bytes that have come in the current idle time, and the rest of it. Only waiting counts: the store may take its own time.
+    /// The number of bytes received in the current idle time, and the rest of that time. Only time spent waiting for the client counts.
     progress: usize,
     patience: Duration,
 }
@@ -508,7 +508,7 @@ impl Upload {
         Upload { gzip, idle, patience: idle, decodable: FREELY_DECODED, ..Upload::default() }
     }
 
-    /// The next keys and their number; nothing at the end. Keys before an error come before it.
+    /// Returns the next keys and their number, or `None` at the end. Keys before an error are returned first.
     async fn group(&mut self, body: &mut Body) -> Result<Option<(String, u64)>, Failure> {
         while self.keys.len() < GROUP_BYTES && !self.has_ended && self.failure.is_none() {
             if let Err(failure) = self.step(body).await {
@@ -522,7 +522,7 @@ impl Upload {
         }
     }
 
-    /// Waits for a frame, or takes a piece of it. Bounded work: others have their turn after it.
+    /// Waits for a frame, or processes a piece of it. The work is bounded, and other tasks run after it.
     async fn step(&mut self, body: &mut Body) -> Result<(), Failure> {
         let broken = |error| Failure::bad_request(format!("the body is not in gzip to its end: {error}"));
         if self.frame.is_empty() {
@@ -549,7 +549,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The next bytes of the body; nothing at its end.
+    /// Returns the next bytes of the body, or `None` at its end.
     async fn frame(&mut self, body: &mut Body) -> Result<Option<Bytes>, Failure> {
         let begun = Instant::now();
         let Ok(frame) = timeout(self.patience, body.frame()).await else {
@@ -568,7 +568,7 @@ impl Upload {
         Ok(Some(bytes))
     }
 
-    /// Takes the keys of all lines that are complete.
+    /// Takes the keys of all complete lines.
     fn decoded(&mut self, is_last: bool) -> Result<(), Failure> {
         if let Some(gzip) = &mut self.gzip {
             let bytes = gzip.get_mut();
@@ -585,7 +585,7 @@ impl Upload {
             self.take_line(line).map_err(|error| Failure::bad_request(format!("line {}: {error}", self.line)))?;
         }
         self.text.extend_from_slice(&text[end..]);
-        // Room for a mark and a carriage return.
+        // With a byte order mark and a carriage return.
         if self.text.len() > MAX_KEY_BYTES + MARK.len() + 1 {
             let error =
                 format!("line {}: the line is longer than a key, which has 1 to {MAX_KEY_BYTES} bytes", self.line + 1);
@@ -607,9 +607,9 @@ impl Upload {
     }
 }
 
-/// What `/v1/stats` says, and `/metrics` reads from it.
+/// Returns the figures of `/v1/stats` and `/metrics`.
 fn figures(app: &App) -> Value {
-    // From the last one counted to the first, so that no lookup seems to have been answered wrongly.
+    // In the reverse order of counting, so that a concurrent lookup does not look like a wrong one.
     let lookups = app.lookups.get();
     let filter_hits = app.filter_hits.get().min(lookups);
     let confirmed_hits = app.confirmed_hits.get().min(filter_hits);
@@ -620,7 +620,7 @@ fn figures(app: &App) -> Value {
     figures["lookups"] = lookups.into();
     figures["filter_hits"] = filter_hits.into();
     figures["confirmed_hits"] = confirmed_hits.into();
-    // The share of absent keys that the filter said "maybe" for; `null` while none was looked up.
+    // The fraction of absent keys for which the filter said "maybe"; `null` before the first one.
     let rate = (absent > 0).then(|| (filter_hits - confirmed_hits) as f64 / absent as f64);
     figures["observed_false_positive_rate"] = rate.into();
     figures["connections_free"] = app.connections.available_permits().into();
@@ -633,7 +633,7 @@ async fn stats(State(app): State<Arc<App>>) -> impl IntoResponse {
     Json(figures(&app))
 }
 
-/// Those figures that only rise.
+/// The figures that only increase.
 #[rustfmt::skip]
 const COUNTERS: [&str; 10] = [
     "lookups", "filter_hits", "confirmed_hits", "inserts", "removals", "replacements", "store_failures",
@@ -642,7 +642,7 @@ const COUNTERS: [&str; 10] = [
 
 /// `GET /metrics`, as OpenMetrics.
 async fn metrics(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Failure> {
-    // The numbers are read where they are kept, into a registry for this request, which knows the format.
+    // A registry per request, which writes the format.
     let mut registry = Registry::with_prefix("risk");
     let figures = figures(&app);
     for (group, figures) in [("", &figures), ("filter_", &figures["filter"]), ("snapshot_", &figures["snapshot"])] {
@@ -662,8 +662,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Failu
     Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text))
 }
 
-/// The page is one file, so its script and its style are inline. It loads nothing, sends requests to this server only,
-/// and may not be framed.
+/// The page is one file with inline script and style. It loads nothing, sends requests only to this server, and may not be framed.
 const PAGE_HEADERS: [(HeaderName, &str); 5] = [
     (CONTENT_TYPE, "text/html; charset=utf-8"),
     (
@@ -673,7 +672,7 @@ const PAGE_HEADERS: [(HeaderName, &str); 5] = [
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
-    // So that a newer server is not shown by an older page.
+    // So that a browser does not show the page of an older server.
     (CACHE_CONTROL, "no-cache"),
 ];
 

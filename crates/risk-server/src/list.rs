@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Every key of the committed store is in the filter, so the filter's "no" is right at every moment.
+//! 1. Every key of the committed store is in the filter, so its "no" is always right.
 //! 2. Between two transactions the filter holds each key of the store once, and nothing else. So a removal never takes
 //!    another key's fingerprint.
 //! 3. An acknowledged change is on disk: redb has synced the file when a commit returns.
@@ -12,20 +12,20 @@
 //! One thread, the [`Writer`], makes all changes, one transaction after the other, while lookups proceed. A lookup queries
 //! the filter and then, after a "maybe", the store.
 //!
-//! - *Put of an absent key*: filter, commit. A lookup in between gets "maybe" and the store's "no". In the other order the
-//!   filter would deny a listed key.
-//! - *Delete of a present key*: commit, filter. For the same reason.
-//! - *Put of a present key, delete of an absent one*: the store says that nothing changes, so the filter is left alone.
+//! - *Put of an absent key*: first the filter, then the commit. A lookup in between gets "maybe" from the filter and "no" from the
+//!   store. In the other order the filter would deny a listed key.
+//! - *Delete of a present key*: first the commit, then the filter, for the same reason.
+//! - *Put of a present key, delete of an absent one*: nothing changes in the store, so the filter is not changed.
 //! - *Several changes of one key in one transaction*: only its states before and after the transaction count.
-//! - *A commit that fails* may be on disk or not. The filter keeps the puts and keeps the deletes, which is right either way,
-//!   until the store is reopened and a filter is loaded from it.
-//! - *A whole new list* is another file with a filter of its own. It is renamed over the old file; then lookups see both
-//!   new parts in one step. A lookup that began before goes on with both old parts.
+//! - *A failed commit* may be on disk or not. The filter keeps the put keys and the deleted keys, which is right in both cases, until
+//!   the store is reopened and a filter is loaded from it.
+//! - *A new list* is another file with a filter of its own. It is renamed over the old file; then lookups see both new parts at
+//!   once. A lookup that began before continues with both old parts.
 //!
 //! # After a crash
 //!
-//! Each commit writes a new random version into the store, and a snapshot of the filter names the version that it is of. A
-//! start uses the snapshot if the versions are equal, and otherwise loads the filter from the keys of the store.
+//! Each commit writes a new random version into the store, and a snapshot of the filter has the version of its state. At the start,
+//! the snapshot is used if the versions are equal; otherwise the filter is loaded from the keys of the store.
 
 use crate::Config;
 use arc_swap::{ArcSwap, Guard};
@@ -49,27 +49,27 @@ use tempfile::NamedTempFile;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-/// The length of the longest key, in bytes.
+/// The maximum length of a key in bytes.
 pub(crate) const MAX_KEY_BYTES: usize = 1024;
 
-/// Bytes of keys in one transaction, about: enough that the commit is a small part of the work.
+/// The approximate number of bytes of keys per transaction: enough to make the commit a small part of the work.
 pub(crate) const GROUP_BYTES: usize = 1 << 17;
 
-/// How long no change is tried after a failure of the store, at least, and in times of the reopening, when nothing is read.
+/// The minimum time without changes after a failure of the store, also as a multiple of the time of reopening, when nothing can be read.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_PER_REOPENING: u32 = 10;
 
-/// How long a failed store waits for reads in progress before it is reopened: redb opens a file once at a time.
+/// The time that a failed store waits for reads in progress before it is reopened: redb opens a file only once at a time.
 const READS_END: Duration = Duration::from_secs(5);
 
 const KEYS: TableDefinition<&str, ()> = TableDefinition::new("keys");
 
-/// One row: the format of the tables, and the version of the list.
+/// One row: the format of the tables and the version of the list.
 const STATE: TableDefinition<(), (u32, u128)> = TableDefinition::new("state");
 
 const FORMAT: u32 = 2;
 
-/// Grows by itself. Its hash function is the same in every build, so that a snapshot outlives the program that saved it.
+/// With a hash function that is the same in every build, so that a later build of the server can load the snapshot.
 type Filter = CuckooFilter<String, StableHashBuilder>;
 
 /// Checks that a text is a key: 1 to [`MAX_KEY_BYTES`] bytes without control characters. Keys are compared byte for byte.
@@ -92,7 +92,7 @@ impl Config {
         self.data.join("filter.snapshot")
     }
 
-    /// The folder of files that are not finished: they are moved from there in one step.
+    /// The folder of unfinished files, which are moved from there in one step.
     fn unfinished(&self) -> PathBuf {
         self.data.join("unfinished")
     }
@@ -101,7 +101,7 @@ impl Config {
         self.max_capacity.max(self.capacity)
     }
 
-    /// An empty filter that need not grow for this many keys.
+    /// Builds an empty filter that holds this number of keys without growing.
     fn filter(&self, keys: u64) -> Result<Filter, BuildError> {
         let keys = usize::try_from(keys).unwrap_or(usize::MAX);
         CuckooFilter::builder()
@@ -113,10 +113,10 @@ impl Config {
     }
 }
 
-/// What lookups see. It is replaced as a whole.
+/// The filter and the store that lookups read. It is replaced as a whole.
 pub(crate) struct Front {
     filter: Arc<Filter>,
-    /// `None` while a store that failed is reopened, and once the list is closed.
+    /// `None` while a failed store is reopened, and after the list is closed.
     store: Option<Database>,
 }
 
@@ -148,13 +148,13 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Opens the list of a folder, or creates one. Blocks for as long as it takes to load the filter. The receiver ends with
-    /// the list: after [`close`](List::close), or because its writer panicked.
+    /// Opens the list of a folder, or creates one. Blocks until the filter is loaded. The receiver ends with the list: after
+    /// [`close`](List::close), or because its writer panicked.
     pub(crate) fn open(config: Arc<Config>) -> Result<(Arc<Self>, oneshot::Receiver<()>), String> {
         let begun = Instant::now();
         tracing::info!(folder = %config.data.display(), "opening the list");
         let folder = |error: io::Error| format!("the folder {} cannot be used: {error}", config.data.display());
-        // A filter that cannot be built is refused before there is a folder.
+        // Fails before a folder is created if the filter cannot be built.
         config.filter(0).map_err(|error| error.to_string())?;
         fs::create_dir_all(&config.data).map_err(folder)?;
         let path = config.store();
@@ -164,7 +164,7 @@ impl List {
             }
             error => format!("{}: {error}", path.display()),
         })?;
-        // Only now: before, the files might have been in use by another process.
+        // Not earlier: until the store is open, another process might use the files.
         let _ = fs::remove_dir_all(config.unfinished());
         fs::create_dir_all(config.unfinished()).map_err(folder)?;
         let (filter, source, snapshot) = match load_snapshot(&config, &store, version) {
@@ -189,20 +189,21 @@ impl List {
         Ok((list, ended))
     }
 
-    /// `None`: the key is not on the list. Otherwise the store of the front decides. Takes no lock and reads memory only.
+    /// Returns `None` if the key is not on the list; otherwise the store of the returned front decides. Takes no lock, and reads only
+    /// memory.
     pub(crate) fn query(&self, key: &str) -> Option<Arc<Front>> {
         let front = self.front.load();
         front.filter.contains(key).then(|| Guard::into_inner(front))
     }
 
-    /// As [`query`](List::query), for many keys at once: `false` is certain.
+    /// Like [`query`](List::query), for many keys: `false` is certain.
     pub(crate) fn query_batch(&self, keys: &[&str], answers: &mut [bool]) -> Arc<Front> {
         let front = self.front.load_full();
         front.filter.contains_batch(keys, answers);
         front
     }
 
-    /// Returns for each key whether it is on the list, at one moment. Blocks.
+    /// Returns for each key whether it is on the list, all at one moment. Blocks.
     pub(crate) fn confirm(&self, front: &Front, keys: &[Box<str>]) -> Result<Vec<bool>, String> {
         let confirm = || -> Result<_, redb::Error> {
             let table = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?.open_table(KEYS)?;
@@ -215,20 +216,20 @@ impl List {
         })
     }
 
-    /// Puts the keys, one per line, or deletes them: all of them or none. Returns how many of them that changed. If the
-    /// future is dropped, the change is made or not.
+    /// Puts or deletes the keys, one per line, all of them or none. Returns the number of keys that were absent before a put, or present
+    /// before a delete. If the future is dropped, the change may still be made.
     pub(crate) async fn change(&self, put: bool, keys: String) -> Result<u64, String> {
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Change(Request { put, keys, reply }));
         answer.await.map_err(|_| "the list is closed")?
     }
 
-    /// Begins a whole new list, beside the current one. Dropped, it leaves nothing behind. Blocks.
+    /// Begins a new list beside the current one. If it is dropped, nothing remains. Blocks.
     pub(crate) fn begin_replacement(&self) -> Result<NewList, String> {
         NewList::create(&self.config).map_err(|error| format!("a new list cannot be begun: {error}"))
     }
 
-    /// Replaces the list. Returns the number of keys. Changes since the new list was begun vanish.
+    /// Replaces the list, and returns the number of keys. Changes made since the new list was begun are lost.
     pub(crate) async fn replace(&self, new: NewList) -> Result<u64, String> {
         let config = Arc::clone(&self.config);
         let finished = spawn_blocking(move || new.finish(&config)).await.map_err(|error| error.to_string())?;
@@ -236,7 +237,7 @@ impl List {
         self.tell_writer(move |writer| writer.switch(file, front, version)).await?
     }
 
-    /// Saves a snapshot of the filter unless the newest one is of this state. Changes wait while memory is copied.
+    /// Saves a snapshot of the filter, unless the last one has this state. Changes wait while memory is copied.
     pub(crate) async fn save_snapshot(&self) -> Result<(), String> {
         let saved = self.try_save().await;
         if let Err(error) = &saved {
@@ -261,7 +262,7 @@ impl List {
         Ok(())
     }
 
-    /// Saves a snapshot and closes the store, after the changes that were sent before.
+    /// Saves a snapshot and closes the store, after all changes that were sent before.
     pub(crate) async fn close(&self) -> Result<(), String> {
         let saved = self.save_snapshot().await;
         self.tell_writer(Writer::close).await?;
@@ -277,7 +278,7 @@ impl List {
         answer.await.map_err(|_| "the list is closed".to_owned())
     }
 
-    /// The totals, and the state of the filter.
+    /// Returns the totals and the state of the filter.
     pub(crate) fn stats(&self) -> Value {
         let filter = Arc::clone(&self.front.load().filter);
         let stats = filter.stats();
@@ -300,7 +301,7 @@ impl List {
     }
 }
 
-/// A change, with the sender of its answer.
+/// A change, and the channel for its result.
 struct Request {
     put: bool,
     /// One per line.
@@ -313,11 +314,11 @@ enum Command {
     Do(Box<dyn FnOnce(&mut Writer) + Send>),
 }
 
-/// Why a transaction was not made.
+/// The reason of a failed transaction.
 enum Fault {
-    /// The filter has grown to its largest size, or there is no memory for it. Nothing was changed.
+    /// The filter is full at its maximum size, or cannot allocate memory. Nothing was changed.
     Refused(InsertError),
-    /// Nothing was tried.
+    /// Changes are paused after a failure of the store.
     Pause,
     Store(redb::Error),
 }
@@ -328,12 +329,12 @@ impl<E: Into<redb::Error>> From<E> for Fault {
     }
 }
 
-/// The one thread that changes the store and the filter.
+/// The only thread that changes the store and the filter.
 struct Writer {
     list: Arc<List>,
-    /// That of the store.
+    /// The version in the store.
     version: u128,
-    /// No change is tried before.
+    /// The end of the pause after a failure.
     retry: Instant,
     ends: bool,
     _alive: oneshot::Sender<()>,
@@ -351,7 +352,7 @@ impl Writer {
                 Ok(Command::Change(first)) => {
                     let mut bytes = first.keys.len();
                     let mut group = vec![first];
-                    // Changes that wait share a transaction, and so the sync of the disk.
+                    // Waiting changes share a transaction, and thus a sync of the disk.
                     while bytes < GROUP_BYTES && next.is_none() {
                         match commands.try_recv() {
                             Ok(Command::Change(request)) => {
@@ -383,7 +384,7 @@ impl Writer {
                 }
                 return;
             }
-            // No request fails because of the keys of another one.
+            // One by one, so that no request fails because of the keys of another.
             Err(Fault::Refused(_)) if group.len() > 1 => {
                 return group.into_iter().for_each(|request| self.make(vec![request]));
             }
@@ -397,7 +398,7 @@ impl Writer {
         group.into_iter().for_each(|request| drop(request.reply.send(Err(error.clone()))));
     }
 
-    /// Makes the changes of a group in one transaction. Returns for each request how many keys changed.
+    /// Makes the changes of a group in one transaction. Returns the number of changed keys of each request.
     fn try_make(&mut self, group: &[Request]) -> Result<Vec<u64>, Fault> {
         if Instant::now() < self.retry {
             return Err(Fault::Pause);
@@ -406,7 +407,7 @@ impl Writer {
         let store = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?;
         let transaction = store.begin_write()?;
         let mut counts = Vec::with_capacity(group.len());
-        // For each key that is touched, whether it was on the list before the transaction, and is after it.
+        // For each key, whether it is on the list before and after the transaction.
         let mut touched: HashMap<&str, (bool, bool)> = HashMap::new();
         let mut table = transaction.open_table(KEYS)?;
         for Request { put, keys, .. } in group {
@@ -449,7 +450,7 @@ impl Writer {
         Ok(counts)
     }
 
-    /// A step of the store failed. redb refuses everything then until it is reopened.
+    /// Handles an error of the store. redb then refuses everything until it is reopened.
     fn fail(&mut self, error: &redb::Error) {
         tracing::error!(%error, "the store failed and is reopened");
         self.list.totals().store_failures += 1;
@@ -458,7 +459,7 @@ impl Writer {
         self.retry = Instant::now() + PAUSE.max(begun.elapsed() * PAUSE_PER_REOPENING);
     }
 
-    /// Opens the store again, and loads a filter from it. Lookups that need the store fail until then.
+    /// Reopens the store, and loads a filter from it. Lookups that need the store fail until then.
     fn reopen(&mut self) {
         let list = &self.list;
         let filter = Arc::clone(&list.front.load().filter);
@@ -482,7 +483,7 @@ impl Writer {
         }
     }
 
-    /// A read failed: finds out whether the store did, too. After an error of the file, no transaction can begin.
+    /// Checks after a failed read whether the store has failed: after an error of the file, no transaction can begin.
     fn check_store(&mut self) {
         let front = self.list.front.load_full();
         let failed = front.store.as_ref().and_then(|store| store.begin_write().err());
@@ -492,7 +493,7 @@ impl Writer {
         }
     }
 
-    /// Puts a new list in the place of the current one.
+    /// Replaces the current list by a new one.
     fn switch(&mut self, file: NamedTempFile, front: Front, version: u128) -> Result<u64, String> {
         let config = &self.list.config;
         file.persist(config.store()).map_err(|error| format!("{error}; the list was not changed"))?;
@@ -505,7 +506,7 @@ impl Writer {
         Ok(keys)
     }
 
-    /// The filter as it is between two transactions, with its version. `None` if that is saved already.
+    /// Returns a copy of the filter and its version, or `None` if that version has been saved.
     fn copy(&mut self) -> Result<Option<(Filter, u128)>, String> {
         let front = self.list.front.load();
         if front.store.is_none() {
@@ -525,16 +526,16 @@ impl Writer {
     }
 }
 
-/// A whole new list in a file of its own.
+/// A new list in a file of its own.
 pub(crate) struct NewList {
     transaction: WriteTransaction,
     store: Database,
-    /// Removed when it is dropped, unless it has become the list.
+    /// The file is removed on drop, unless it has become the list.
     file: NamedTempFile,
 }
 
 impl NewList {
-    /// The memory for its pages while it is filled.
+    /// The memory for pages of the store while it is filled.
     pub(crate) const CACHE_BYTES: usize = 16 << 20;
 
     fn create(config: &Config) -> Result<Self, redb::Error> {
@@ -557,7 +558,7 @@ impl NewList {
         let compact = || -> Result<(Database, u128), redb::Error> {
             write_state(&transaction)?;
             transaction.commit()?;
-            // Opened anew, it has the memory of a list; and its file becomes as small as it can be.
+            // Reopened with the memory of a list, and with the smallest possible file.
             drop(store);
             let (mut store, version) = open_store(file.path(), false, config.cache_mib << 20)?;
             store.compact()?;
@@ -569,7 +570,7 @@ impl NewList {
     }
 }
 
-/// Opens the store of a path, and returns the version of its list. If there is no file, a store is created or that is an error.
+/// Opens the store at a path, and returns the version of its list. If there is no file, creates a store if `create`, or fails.
 fn open_store(path: &Path, create: bool, cache_bytes: usize) -> Result<(Database, u128), redb::Error> {
     let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
     let is_new = file.metadata()?.len() == 0;
@@ -594,16 +595,16 @@ fn open_store(path: &Path, create: bool, cache_bytes: usize) -> Result<(Database
     }
 }
 
-/// Writes a new version, which it returns.
+/// Writes a new version, and returns it.
 fn write_state(transaction: &WriteTransaction) -> Result<u128, redb::Error> {
-    // The keys of std's hasher are random, so its hash of a constant is too.
+    // The keys of std's hasher are random, so its hash of a constant is random, too.
     let random = RandomState::new();
     let version = u128::from(random.hash_one(0)) << 64 | u128::from(random.hash_one(1));
     transaction.open_table(STATE)?.insert((), (FORMAT, version))?;
     Ok(version)
 }
 
-/// A filter of all keys of the store.
+/// Loads a filter with all keys of the store.
 fn load_filter(config: &Config, store: &Database) -> Result<Filter, String> {
     let load = || -> Result<Filter, Fault> {
         let table = store.begin_read()?.open_table(KEYS)?;
@@ -620,7 +621,7 @@ fn load_filter(config: &Config, store: &Database) -> Result<Filter, String> {
     })
 }
 
-/// The filter of the snapshot, if it is of this state of the list. Otherwise an error says why not.
+/// Loads the filter of the snapshot, or returns an error if the snapshot has another version of the list.
 fn load_snapshot(config: &Config, store: &Database, version: u128) -> Result<(Filter, Saved), String> {
     let path = config.snapshot();
     let metadata = fs::metadata(&path).map_err(|error| format!("there is no snapshot: {error}"))?;

@@ -1,5 +1,5 @@
 //! An exact list of keys behind HTTP, with a concurrent cuckoo filter in front of its store.
-//! This file: options, logs, connections, and signals.
+//! This file has the options, the log, connections, and signals.
 
 mod http;
 mod list;
@@ -29,75 +29,75 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tracing_subscriber::EnvFilter;
 
-/// The variable that holds the token. Not an option: every user of a machine can read the options of a process.
+/// The variable with the token. It is not an option, because every user of a machine can read the options of a process.
 const TOKEN: &str = "RISK_SERVER_TOKEN";
 
-/// The longest head of a request, and what is read ahead of a body, in bytes.
+/// The maximum number of bytes of the head of a request, and of a body that are read ahead.
 const BUFFER: usize = 1 << 16;
 
-/// After an error that is not of one connection, such as too many open files.
+/// The pause after an error that concerns all connections, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// An exact list of keys behind HTTP, with a concurrent cuckoo filter in front of its store.
 ///
-/// Says on stdout where it listens once it does, and logs to stderr. On SIGTERM or Ctrl-C it ends the requests in progress,
-/// saves a snapshot and exits; a second one ends it at once.
+/// Prints its address on stdout once it listens, and logs to stderr. On SIGTERM or Ctrl-C it completes the requests in progress,
+/// saves a snapshot and exits; a second signal ends it at once.
 #[derive(Debug, Parser)]
 #[command(name = "risk-server", version, after_help = AFTER_HELP)]
 struct Config {
-    /// The address to listen on; port 0 takes a free one. An address that other machines can reach needs a token
+    /// The address to listen on; port 0 selects a free one. An address that other machines can reach requires a token
     #[arg(long, env = "RISK_SERVER_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// The folder of the list's store and its snapshot; created if absent
+    /// The folder of the store and the snapshot; created if absent
     #[arg(long, env = "RISK_SERVER_DATA", default_value = "risk-server-data")]
     data: PathBuf,
 
-    /// Keys that the filter has room for before it grows
+    /// The number of keys that the filter holds before it grows
     #[arg(long, env = "RISK_SERVER_CAPACITY", default_value_t = 1_000_000, value_parser = count)]
     capacity: usize,
 
-    /// Keys that the filter grows to; beyond, puts are refused. Give what you expect: the filter takes the more memory per
-    /// key, the larger this is compared with the capacity
+    /// The number of keys to which the filter can grow; above it, puts are refused. The larger the ratio to the capacity, the
+    /// more memory the filter takes per key
     #[arg(long, env = "RISK_SERVER_MAX_CAPACITY", default_value_t = 16_000_000, value_parser = count)]
     max_capacity: usize,
 
-    /// The share of unlisted keys that may cost a read of the store: above 0, below 1
+    /// The fraction of unlisted keys that may cost a read of the store: above 0, below 1
     #[arg(long, env = "RISK_SERVER_FALSE_POSITIVE_RATE", default_value_t = 0.001, value_parser = rate)]
     false_positive_rate: f64,
 
-    /// Seconds from one snapshot to the next
+    /// The interval between snapshots in seconds
     #[arg(long, env = "RISK_SERVER_SNAPSHOT_SECONDS", default_value = "300", value_parser = seconds)]
     snapshot_seconds: Duration,
 
-    /// MiB of memory for the store's pages
+    /// The memory for pages of the store in MiB
     #[arg(long, env = "RISK_SERVER_CACHE_MIB", default_value_t = 64, value_parser = |text: &str| number(text, 1, 1 << 20))]
     cache_mib: usize,
 
-    /// MiB of memory for the bodies of all requests; beyond, one more is told to try again
+    /// The memory for the bodies of all requests in MiB; above it, a request gets status 503
     #[arg(long, env = "RISK_SERVER_MAX_BODIES_MIB", default_value_t = 64, value_parser = |text: &str| number(text, 32, 1 << 20))]
     max_bodies_mib: usize,
 
-    /// The longest JSON body, in bytes; a body of lines may have any length
+    /// The maximum length of a JSON body in bytes; a body of lines may have any length
     #[arg(long, env = "RISK_SERVER_MAX_BODY_BYTES", default_value_t = 1 << 20, value_parser = count)]
     max_body_bytes: usize,
 
-    /// The most open connections; one more waits
+    /// The maximum number of open connections; others wait
     #[arg(long, env = "RISK_SERVER_MAX_CONNECTIONS", default_value_t = 1000, value_parser = count)]
     max_connections: usize,
 
-    /// Seconds for a JSON body to arrive, for the store to answer, for a change, and for requests in progress at the end
+    /// The time limit in seconds of a JSON body, of a read of the store, of a change, and of requests in progress at the end
     #[arg(long, env = "RISK_SERVER_REQUEST_SECONDS", default_value = "10", value_parser = seconds)]
     request_seconds: Duration,
 
-    /// Seconds that a client may be silent, before a request, in its head, or in a body of lines, and not read its answers
+    /// The time in seconds that a client may send nothing, before or within a request, or not read its response
     #[arg(long, env = "RISK_SERVER_IDLE_SECONDS", default_value = "30", value_parser = seconds)]
     idle_seconds: Duration,
 }
 
 const AFTER_HELP: &str = "\
 RISK_SERVER_TOKEN may hold a token; PUT, DELETE and POST /v1/keys then need the header 'Authorization: Bearer TOKEN'.
-RUST_LOG tells what is logged [default: info].";
+RUST_LOG selects what is logged [default: info].";
 
 fn count(text: &str) -> Result<usize, String> {
     number(text, 1, 10_000_000_000)
@@ -121,7 +121,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Config {
-    /// The token that writing requests must show.
+    /// The token that writing requests must carry.
     fn token(&self) -> Result<Option<String>, String> {
         match std::env::var(TOKEN) {
             Ok(token) if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(token)),
@@ -143,33 +143,33 @@ fn main() -> ExitCode {
 }
 
 fn run(config: Config) -> Result<(), String> {
-    // What is written is for its owner alone.
+    // Only the owner can read the files.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let token = config.token()?;
     let filter = EnvFilter::builder().with_default_directive(tracing::Level::INFO.into());
     let filter = filter.from_env().map_err(|error| format!("RUST_LOG is not a filter for logs: {error}"))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // A line that cannot be written is lost: to say so on stderr panics.
+    // A line that cannot be written is lost: an error message on stderr would panic.
     logs.log_internal_errors(false).with_ansi(io::stderr().is_terminal()).init();
     let runtime = Runtime::new().map_err(|error| format!("no threads for the server: {error}"))?;
     let outcome = runtime.block_on(serve(config, token));
-    // Connections that did not end in time are cut off.
+    // Closes connections that have not ended in time.
     runtime.shutdown_background();
     outcome
 }
 
-/// Serves until a signal comes, or the list accepts no more changes.
+/// Serves until a signal arrives, or the list accepts no more changes.
 async fn serve(config: Config, token: Option<String>) -> Result<(), String> {
     let cannot = |error| format!("cannot listen on {}: {error}", config.listen);
     // Connections wait in the listener until the list is open.
     let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     let config = Arc::new(config);
-    // It blocks, and nothing else is to be done before.
+    // Blocking is allowed here, since nothing else runs yet.
     let (list, ended) = block_in_place(|| List::open(Arc::clone(&config)))?;
     let app = Arc::new(App::new(config, token, list));
     let signal = signalled()?;
-    // The one line on stdout, which may be closed: a program that started this one reads the address from it.
+    // The only line on stdout, which may be closed. A parent process reads the address from it.
     let _ = writeln!(io::stdout(), "listening on http://{address}");
 
     let graceful = GracefulShutdown::new();
@@ -190,7 +190,7 @@ async fn serve(config: Config, token: Option<String>) -> Result<(), String> {
     }
 }
 
-/// Accepts connections for ever. May be dropped at any time.
+/// Accepts connections forever. May be dropped at any time.
 async fn accept(app: &Arc<App>, listener: &TcpListener, graceful: &GracefulShutdown) -> Infallible {
     let idle = app.config.idle_seconds;
     let mut protocol = http1::Builder::new();
@@ -220,9 +220,9 @@ async fn serve_connection(
     watcher: Watcher,
     _place: OwnedSemaphorePermit,
 ) {
-    // Answers are short and complete: nothing is gained by waiting for more to send.
+    // Responses are short and complete, so waiting for more data would gain nothing.
     let _ = stream.set_nodelay(true);
-    // A client that does not read is cut off. Silence of clients is measured by the protocol, and within bodies.
+    // Closes the connection of a client that does not read. The protocol and the bodies have time limits for clients that send nothing.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(idle));
     let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), service);
@@ -237,12 +237,12 @@ async fn save_snapshots(app: &App) -> Infallible {
     times.tick().await; // the first one comes at once
     loop {
         times.tick().await;
-        // It logs its own errors.
+        // The function logs its own errors.
         let _ = app.list.save_snapshot().await;
     }
 }
 
-/// Lets requests complete, then closes the list.
+/// Waits for requests in progress, then closes the list.
 async fn close(app: &App, graceful: GracefulShutdown) -> Result<(), String> {
     let time = app.config.request_seconds;
     if timeout(time, graceful.shutdown()).await.is_err() {
@@ -253,7 +253,7 @@ async fn close(app: &App, graceful: GracefulShutdown) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of the next signal from now on that asks for an end.
+/// Waits for the next signal that requests an end, and returns its name.
 fn signalled() -> Result<impl Future<Output = &'static str>, String> {
     let signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
