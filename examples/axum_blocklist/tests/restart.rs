@@ -1,4 +1,4 @@
-//! Started, asked, stopped with SIGTERM, and started again from the snapshot.
+//! The example is started, queried, stopped by SIGTERM, and started again from the snapshot.
 
 #![cfg(unix)]
 
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use ureq::Agent;
 use ureq::http::Request;
 
-/// Killed when it is dropped.
+/// A process that is killed on drop.
 struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -65,7 +65,7 @@ fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_axum_blocklist"))
 }
 
-/// Publishes these keys, and says what was printed.
+/// Publishes these keys, and returns the output.
 fn publish(folder: &Path, keys: &str) -> String {
     std::fs::write(folder.join("list"), keys).unwrap();
     let output = program().arg("publish").arg(folder.join("list")).arg(folder).output().unwrap();
@@ -94,7 +94,7 @@ fn a_server_follows_a_list_that_is_published() {
     assert_eq!(server.listed(asked), r#"{"listed":[true,false,true]}"#);
     assert_eq!(server.ask("PUT", "/keys/d.com", "").0, 404, "only who publishes changes the list");
 
-    // Two changes that were missed are taken over one after the other.
+    // Two missed changes are applied one after the other.
     drop(server);
     std::fs::copy(folder.join("list.filter"), folder.join("kept")).unwrap();
     publish(folder, "a.com\n");
@@ -118,7 +118,7 @@ fn a_list_is_loaded_asked_changed_saved_and_loaded_again() {
     assert_eq!(server.ask("DELETE", "/keys/b.com", "").0, 404);
     server.stop();
 
-    // The snapshot counts, not the list.
+    // The filter comes from the snapshot, not from the list.
     std::fs::remove_file(folder.path().join("list")).unwrap();
     let server = Server::start(folder.path());
     assert_eq!(server.listed(r#"["a.com","b.com","c.com"]"#), r#"{"listed":[true,false,true]}"#);

@@ -1,4 +1,4 @@
-//! What every test needs: a server of its own, a client, a raw connection, and keys.
+//! A server per test, a client, a raw connection, and keys.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +13,7 @@ use tempfile::{NamedTempFile, TempDir};
 use ureq::http::{HeaderMap, Request};
 use ureq::{Agent, AsSendBody};
 
-/// What has not come by then never will.
+/// The time after which a test fails instead of waiting longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
@@ -36,7 +36,7 @@ pub(crate) fn lines<K: AsRef<str>>(keys: &[K]) -> String {
     keys.iter().flat_map(|key| [key.as_ref(), "\n"]).collect()
 }
 
-/// The program, without what the surroundings may have set for it.
+/// Returns the program, without variables of the environment that configure it.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_risk-server"));
     for (name, _) in env::vars_os() {
@@ -47,25 +47,25 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// The program on a folder and any free port.
+/// Returns the program with a folder and any free port.
 pub(crate) fn program_on(folder: &Path) -> Command {
     let mut command = program();
     command.env("RISK_SERVER_LISTEN", "127.0.0.1:0").env("RISK_SERVER_DATA", folder);
     command
 }
 
-/// Runs a program that is to refuse to start. Returns its errors.
+/// Runs a program that must fail to start, and returns its errors.
 pub(crate) fn refused(command: &mut Command) -> String {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    // A program that starts all the same ends here, so that the test fails and does not hang.
+    // Ends a program that starts nevertheless, so that the test fails and does not hang.
     let _ = child.kill();
     assert_eq!(first, "", "this was to be refused");
     String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap()
 }
 
-/// Ended by SIGKILL when it is dropped, which is as a power cut to it; its log is shown if the test fails.
+/// A process that is killed by SIGKILL on drop, as by a power cut. Its log is printed if the test fails.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -86,14 +86,14 @@ impl Server {
         Self::start(&mut program_on(folder.path()))
     }
 
-    /// A server that listens.
+    /// Starts a server, and waits until it listens.
     pub(crate) fn start(command: &mut Command) -> Self {
         let log = NamedTempFile::new().unwrap();
         let mut child = command.stdout(Stdio::piped()).stderr(log.reopen().unwrap()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        // A child that said something else is shown with its log, and ended.
+        // A child that printed something else is ended, and its log is printed.
         let mut server = Server { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), _stdout: stdout, log };
         let address = line.trim_end().strip_prefix("listening on http://");
         server.address = address.unwrap_or_else(|| panic!("the server said {line:?}")).parse().unwrap();
@@ -118,14 +118,14 @@ impl Server {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Asks it to end, and waits for that. It must end well.
+    /// Sends SIGTERM, and waits for the end, which must be a success.
     pub(crate) fn stop(self) {
         self.signal(Signal::TERM);
         let (status, log) = self.wait();
         assert!(status.success(), "{status}: {log}");
     }
 
-    /// Returns its status and its log.
+    /// Waits for the end, and returns the status and the log.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let mut status = None;
         wait_until("the server to end", || {
@@ -151,7 +151,7 @@ pub(crate) struct Client {
     base: String,
 }
 
-/// An answer of the server.
+/// A response of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -188,7 +188,7 @@ impl Client {
         self.send("POST", "/v1/check", &[("content-type", "application/json")], body)
     }
 
-    /// Keys, one per line; `query` is such as `?replace=true`.
+    /// Uploads keys, one per line. `query` is empty or, for example, `?replace=true`.
     pub(crate) fn post(&self, query: &str, body: impl AsSendBody) -> Answer {
         self.send("POST", &format!("/v1/keys{query}"), &[("content-type", "text/plain")], body)
     }
@@ -197,7 +197,7 @@ impl Client {
         self.get(&format!("/v1/check/{}", encoded(key))).json(200)["listed"].as_bool().unwrap()
     }
 
-    /// Which of the keys are on the list, by batches.
+    /// Returns which of the keys are on the list, from batches.
     pub(crate) fn which_listed<K: AsRef<str>>(&self, keys: &[K]) -> Vec<bool> {
         let mut all = Vec::with_capacity(keys.len());
         for keys in keys.chunks(10_000) {
@@ -213,20 +213,20 @@ impl Client {
         self.which_listed(keys).into_iter().filter(|&listed| listed).count()
     }
 
-    /// Puts a key on the list, and returns whether it was not there.
+    /// Puts a key on the list, and returns whether it was absent.
     pub(crate) fn add(&self, key: &str) -> bool {
         let answer = self.send("PUT", &format!("/v1/keys/{}", encoded(key)), &[], "");
         assert_eq!(answer.json(answer.status), json!({ "key": key, "added": answer.status == 201 }));
         answer.status == 201
     }
 
-    /// Takes a key from the list, and returns whether it was there.
+    /// Deletes a key from the list, and returns whether it was present.
     pub(crate) fn remove(&self, key: &str) -> bool {
         let answer = self.send("DELETE", &format!("/v1/keys/{}", encoded(key)), &[], ()).json(200);
         answer["removed"].as_bool().unwrap()
     }
 
-    /// Puts many keys on the list, and returns how many were not there.
+    /// Puts many keys on the list, and returns the number of absent ones.
     pub(crate) fn add_all<K: AsRef<str>>(&self, keys: &[K]) -> u64 {
         let answer = self.post("", &lines(keys)).json(200);
         assert_eq!(answer["lines"], keys.len());
@@ -237,20 +237,20 @@ impl Client {
         self.get("/v1/stats").json(200)
     }
 
-    /// The number of keys in the filter, which is that of the list.
+    /// Returns the number of keys in the filter, which equals that of the list.
     pub(crate) fn len(&self) -> u64 {
         self.stats()["filter"]["len"].as_u64().unwrap()
     }
 }
 
 impl Answer {
-    /// The body of an answer that must have this status.
+    /// Returns the body of a response, which must have this status.
     pub(crate) fn json(&self, status: u16) -> Value {
         assert_eq!((self.status, self.header("content-type")), (status, "application/json"), "{}", self.body);
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
     }
 
-    /// The reason that an answer gives, which must have this status.
+    /// Returns the error in a response, which must have this status.
     pub(crate) fn error(&self, status: u16) -> String {
         let body = self.json(status);
         let error = body["error"].as_str().unwrap_or_else(|| panic!("an error gives its reason: {body}"));
@@ -258,13 +258,13 @@ impl Answer {
         error.into()
     }
 
-    /// "" if it is not there.
+    /// Returns the header, or "" if it is absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
-/// As one segment of a path. Dots are encoded, too, so that a key of dots is not a step.
+/// Encodes a key as one segment of a path. Dots are encoded, too, so that a key of dots is not a step.
 pub(crate) fn encoded(key: &str) -> String {
     utf8_percent_encode(key, NON_ALPHANUMERIC).to_string()
 }
@@ -287,7 +287,7 @@ impl Raw {
         self.send(format!("{request} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n"));
     }
 
-    /// An upload that has begun.
+    /// Begins an upload.
     pub(crate) fn upload(server: &Server, query: &str) -> Self {
         let mut raw = Raw::open(server);
         raw.head(&format!("POST /v1/keys{query}"), &["transfer-encoding: chunked", "connection: close"]);
@@ -298,13 +298,13 @@ impl Raw {
         self.0.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// One piece of a body of `transfer-encoding: chunked`; an empty one ends it.
+    /// Sends a piece of a body of `transfer-encoding: chunked`. An empty one ends it.
     pub(crate) fn chunk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());
     }
 
-    /// The status of the next answer, whose head is read.
+    /// Reads the head of the next response, and returns its status.
     pub(crate) fn status(&mut self) -> String {
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {
@@ -315,7 +315,7 @@ impl Raw {
         String::from_utf8(head).unwrap().split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Everything up to the end of the connection. A connection that is reset is at its end.
+    /// Returns everything up to the end of the connection, or until it is reset.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {

@@ -16,7 +16,7 @@ fn a_key_is_listed_from_its_put_to_its_delete_and_repeats_do_no_harm() {
     assert_eq!(client.len(), 1);
 
     assert!(client.remove("twice.there"));
-    // One put too many would leave it in the filter; one delete too many would take another key's fingerprint.
+    // A put too many would leave a copy in the filter; a delete too many would remove another key's fingerprint.
     let stay = made("stay", 500);
     client.add_all(&stay);
     for key in &stay {
@@ -55,7 +55,7 @@ fn a_batch_is_answered_in_its_order() {
         assert_eq!(listed, i % 2 == 0, "{key}");
     }
     assert_eq!(client.batch("[]").json(200), json!({ "listed": [] }));
-    // Repeated keys, and escapes as JSON has them.
+    // Repeated keys, and escapes of JSON.
     let answer = client.batch(r#"["key-0", "key-1", "key-0", "\u006bey-2"]"#);
     assert_eq!(answer.json(200), json!({ "listed": [true, false, true, true] }));
 }
@@ -72,7 +72,7 @@ fn few_absent_keys_cost_a_read_of_the_store_and_figures_tell() {
     let stats = client.stats();
     let number = |name: &str| stats[name].as_u64().unwrap();
     assert_eq!((number("lookups"), number("confirmed_hits")), (50_000, 10_000));
-    // 0.001 was asked for, of a full filter: 40 of 40,000. Of a hash function with fixed keys, the number is always the same.
+    // A rate of 0.001 of a full filter is 40 of 40,000. With fixed keys of the hash function, the number is always the same.
     let wrong = number("filter_hits") - number("confirmed_hits");
     assert!((1..200).contains(&wrong), "{wrong} absent keys were read in the store");
     assert_eq!(stats["observed_false_positive_rate"], json!(wrong as f64 / 40_000.0));
@@ -135,7 +135,7 @@ fn bad_requests_are_told_what_is_wrong_with_them() {
     assert_eq!((client.len(), client.stats()["lookups"].as_u64()), (0, Some(0)));
 }
 
-/// Every request that writes.
+/// All requests that write.
 fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 4] {
     [
         client.send("PUT", "/v1/keys/new", headers, ""),
@@ -174,7 +174,7 @@ fn without_the_token_or_from_pages_of_other_origins_nothing_is_changed() {
     assert!(!server.log().contains("right"), "a secret is not logged");
 }
 
-/// A page that points a name of its own at this machine must not change the list.
+/// A page whose own host name resolves to this machine must not change the list.
 #[test]
 fn without_a_token_only_names_of_this_machine_are_answered_to() {
     let (_folder, server, _client) = start(&[]);

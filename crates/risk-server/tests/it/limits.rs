@@ -1,4 +1,4 @@
-//! What one client may take from the others: connections, memory and time.
+//! Limits per client: connections, memory and time.
 
 use crate::common::{Client, Raw, start, wait_until};
 use crate::uploads::gzip;
@@ -40,7 +40,7 @@ fn silent_and_slow_clients_are_cut_off() {
     for raw in &mut heads {
         assert!(raw.rest().is_empty());
     }
-    // One that sends a little again and again, and one that has been answered before.
+    // One that sends a few bytes from time to time, and one that has had a response.
     let mut slow = Raw::open(&server);
     slow.send("GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
     wait_until("a slow head to be cut off", || slow.0.write_all(b"x: y\r\n").is_err());
@@ -55,7 +55,7 @@ fn silent_and_slow_clients_are_cut_off() {
     slow.head("POST /v1/check", &["transfer-encoding: chunked"]);
     wait_until("a slow body to be cut off", || slow.0.write_all(b"1\r\n \r\n").is_err());
 
-    // Lines may take longer than a request, but not keep silent or drip.
+    // Lines may take longer than a request, but must keep arriving.
     let mut steady = Raw::upload(&server, "");
     for _ in 0..10 {
         steady.chunk("steady\n".repeat(200));
@@ -83,7 +83,7 @@ fn clients_that_never_read_are_cut_off_and_do_not_delay_the_end() {
         let mut raw = Raw::open(&server);
         set_socket_recv_buffer_size(&raw.0, 4096).unwrap();
         raw.0.set_nonblocking(true).unwrap();
-        // As many requests as the system takes: the server waits for this client then.
+        // As many requests as the system buffers; then the server waits for this client.
         let page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
         while raw.0.write_all(&page).is_ok() {}
         raw
@@ -114,7 +114,7 @@ fn newlines_in_gzip_freeze_nothing() {
 fn bodies_of_all_requests_share_a_budget_of_memory() {
     let (_folder, server, client) =
         start(&["--max-bodies-mib", "32", "--idle-seconds", "3600", "--request-seconds", "3600"]);
-    // Bodies that lack their last byte.
+    // Bodies without their last byte.
     let mut held = Vec::new();
     for number in 1..=30 {
         let mut raw = Raw::open(&server);
@@ -130,7 +130,7 @@ fn bodies_of_all_requests_share_a_budget_of_memory() {
     for answer in too_much {
         assert!(answer.error(503).contains("--max-bodies-mib") && answer.header("retry-after") == "1");
     }
-    // Requests without a body, and with a short one, are answered.
+    // Requests without a body, or with a short one, succeed.
     assert!(client.add("a") && client.listed("a") && client.which_listed(&["b"]) == [false]);
     assert!(client.batch(&" ".repeat(MIB as usize + 1)).error(413).contains("more than 1048576 bytes"));
     drop((held, upload));

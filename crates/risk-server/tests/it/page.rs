@@ -1,15 +1,15 @@
-//! The page, as a browser shows it. Without Chromium on the PATH, the test of what it shows says so and is skipped.
+//! The page in a browser. Without Chromium on the PATH, a message is printed, and the test is skipped.
 
 use crate::common::{encoded, made, start};
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../src/page.html");
 
-/// The page after some seconds of a clock that does not wait where nothing happens.
+/// Returns the page after some seconds of virtual time.
 fn shown(url: &str, seconds: u32) -> Option<String> {
     let profile = tempfile::tempdir().unwrap();
     let mut browser = Command::new("chromium");
-    // The sandbox needs rights that a container does not have; the page is our own.
+    // Without the sandbox, which containers do not support; the page is our own.
     browser.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", "--enable-logging=stderr"]);
     browser.arg(format!("--user-data-dir={}", profile.path().display()));
     browser.arg(format!("--virtual-time-budget={}", seconds * 1000)).arg(url);
@@ -24,7 +24,7 @@ fn shown(url: &str, seconds: u32) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// The text behind the tag that has this in it.
+/// Returns the text behind the tag with this attribute.
 fn text<'a>(page: &'a str, tag: &str) -> &'a str {
     let after = page.split_once(tag).unwrap_or_else(|| panic!("{tag} is not in\n{page}")).1;
     after.split_once('>').unwrap().1.split('<').next().unwrap().trim()
@@ -40,7 +40,7 @@ fn the_page_is_served_with_rules_that_let_it_load_nothing() {
     for rule in ["default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
         assert!(rules.contains(rule), "{rules}");
     }
-    // Nothing is loaded from anywhere, and no text becomes markup.
+    // The page loads nothing from elsewhere, and no text becomes markup.
     for way in ["src=", "@import", "url(", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
         assert!(!PAGE.contains(way), "{way}");
     }
@@ -65,7 +65,7 @@ fn the_page_shows_three_numbers_and_two_plots_and_tests_a_key() {
     assert_ne!(stat("throughput"), "–", "it asked more than once");
     assert_eq!((page.matches("class=\"line\"").count(), page.matches("class=\"line second\"").count()), (1, 1));
 
-    // A key is text, whatever is in it, and a bad one is told the reason.
+    // Any key is shown as text, and a bad one with the reason.
     let markup = "<img src=x onerror=alert(1)>&amp; a/b?c#d%41 ü😀";
     let page = shown(&format!("http://{}/?key={}", server.address, encoded(markup)), 2).unwrap();
     assert_eq!(text(&page, "id=\"verdict\""), "Not listed");

@@ -1,4 +1,4 @@
-//! Restarts after an end in order, after kills under load, and with files that are damaged; stores that fail.
+//! Restarts after a regular end, after kills under load, and with damaged files; failing stores.
 
 use crate::common::{Client, Server, encoded, lines, made, program_on, refused, snapshot, start, store, wait_until};
 use fastrand::Rng;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Changes keys of its own until the server is gone. `listed` is what was acknowledged; of the last key nothing is known.
+/// Changes keys of its own until the server ends. `listed` has the acknowledged state; that of the last key is unknown.
 fn change(client: &Client, writer: usize, seed: u64, listed: &mut BTreeMap<String, bool>, done: &AtomicUsize) {
     let mut rng = Rng::with_seed(seed);
     loop {
@@ -53,7 +53,7 @@ fn what_was_acknowledged_under_load_is_there_after_each_kill() {
                 let (client, done) = (server.client(), &done);
                 scope.spawn(move || change(&client, writer, (round * WRITERS + writer) as u64, listed, done));
             }
-            // An upload that is made or not, and a lookup that is never wrong.
+            // The upload may have been made or not, and lookups must be right.
             let uploading = server.client();
             let upload = lines(&new);
             scope.spawn(move || {
@@ -92,13 +92,13 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
     fs::write(snapshot(&folder), &fs::read(snapshot(&folder)).unwrap()[..1000]).unwrap();
     open("store", 2998).stop();
     open("snapshot", 2998).stop();
-    // A store from a backup, which makes as many changes as the snapshot has.
+    // A store from a backup, with as many changes as the snapshot.
     fs::copy(&older, &first).unwrap();
     let server = open("store", 3000);
     server.client().remove("key-2");
     drop(server);
     open("store", 2999).stop();
-    // Nothing waits for a pipe that nobody writes to; leftovers of a process that was killed are removed.
+    // The start does not wait for a pipe without a writer, and removes the files of a killed process.
     fs::remove_file(snapshot(&folder)).unwrap();
     assert!(Command::new("mkfifo").arg(snapshot(&folder)).status().unwrap().success());
     let leftover = folder.path().join("unfinished/file");
@@ -111,7 +111,7 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
     assert!(server.log().contains("another rate") && server.client().count_listed(&keys) == 2999, "{}", server.log());
 }
 
-/// A shell that begins by this script, in which the program is $0.
+/// Returns a shell that runs this script, in which the program is $0.
 fn shell(program: &Command, script: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).arg(program.get_program());
@@ -150,7 +150,7 @@ fn a_full_disk_refuses_changes_and_lookups_go_on() {
 
 #[test]
 fn a_writer_that_panics_ends_the_server_with_a_message() {
-    // redb panics where it reads a page that is none.
+    // redb panics when it reads an invalid page.
     let (folder, server, client) = start(&["--cache-mib", "1"]);
     client.add_all(&made("key", 200_000));
     let file = File::options().write(true).open(store(&folder)).unwrap();

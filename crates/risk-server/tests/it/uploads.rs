@@ -1,4 +1,4 @@
-//! Many keys at once, one per line: added to the list, or in its place.
+//! Many keys at once, one per line, which are added to the list or replace it.
 
 use crate::common::{DOMAINS, Raw, lines, made, start, store, wait_until};
 use flate2::Compression;
@@ -37,7 +37,7 @@ fn of_a_bad_line_the_number_is_told_and_lines_before_it_are_kept() {
     }
     assert_eq!((client.count_listed(&keys), client.len()), (9999, 9999));
 
-    // Half a line is no key, and a client that goes away is not the server's error.
+    // Half a line is not a key, and a client that disconnects is not an error of the server.
     let mut raw = Raw::upload(&server, "");
     raw.chunk(format!("{}broken", lines(&made("whole", 20_000))));
     wait_until("keys of an upload that has not ended", || client.len() > 9999);
@@ -45,7 +45,7 @@ fn of_a_bad_line_the_number_is_told_and_lines_before_it_are_kept() {
     wait_until("the upload to be over", || client.get("/metrics").body.contains("status=\"4xx\"} 5"));
     assert!(!client.listed("broken"));
 
-    // A client that reads no answer before it has sent everything, of each kind of body.
+    // A client that reads no response before it has sent everything, with each kind of body.
     for (path, status) in
         [("/v1/keys", "400"), ("/v1/keys?replace=true", "400"), ("/v1/check", "413"), ("/none", "404")]
     {
@@ -70,7 +70,7 @@ fn all_members_of_a_gzip_are_decoded_and_nothing_else_is() {
     let post = |encoding, body: &[u8]| client.send("POST", "/v1/keys", &[("content-encoding", encoding)], body);
     let keys = made("key", 9000);
     let (first, second) = (gzip(lines(&keys[..4000])), gzip(lines(&keys[4000..])));
-    // As `gzip >>` and `cat a.gz b.gz` make them. Members need not end with a line.
+    // Several members, as by `gzip >>` and `cat a.gz b.gz`. A member need not end with a line.
     let both = [&first[..], &second].concat();
     assert_eq!(post("gzip", &both).json(200), json!({ "lines": 9000, "added": 9000, "already": 0 }));
     assert_eq!(client.count_listed(&keys), 9000);
@@ -86,7 +86,7 @@ fn all_members_of_a_gzip_are_decoded_and_nothing_else_is() {
     for other in ["zstd", "br", "deflate", "gzip, gzip"] {
         assert!(post(other, b"a\n").error(415).contains("with gzip"), "{other}");
     }
-    // What nobody's list is. One that is 60 times as long when it is decoded is still one.
+    // A ratio that no list has. A ratio of 60 is still accepted.
     let dense = lines(&vec!["x".repeat(300); 50_000]);
     assert!(dense.len() / gzip(&dense).len() > 100);
     assert!(post("gzip", &gzip(&dense)).error(413).contains("more than 100 times its length"));
@@ -143,7 +143,7 @@ fn a_new_list_is_the_lines_that_were_sent_and_a_key_on_both_is_listed_at_every_m
     });
     assert_eq!((client.count_listed(&domains), client.count_listed(&old)), (121_570, 0));
     assert_eq!((client.len(), &client.stats()["replacements"]), (122_070, &json!(3)));
-    // Nothing is left of the lists before: 20 bytes for each key.
+    // Nothing remains of earlier lists: 20 bytes per key.
     let bytes = store(&folder).metadata().unwrap().len();
     assert!(bytes < 3_000_000, "{bytes} bytes");
     assert!(!client.add(domains[0]) && client.remove(domains[1]) && !client.listed(domains[1]));
@@ -165,7 +165,7 @@ fn a_new_list_that_breaks_off_changes_nothing() {
     let mut raw = Raw::upload(&server, "?replace=true");
     raw.chunk(lines(&new));
     wait_until("the file of the new list", || files() > 0);
-    // The list may be changed meanwhile, and another one be put in its place.
+    // Meanwhile the list may be changed, or be replaced by another one.
     assert!(client.add("meanwhile"));
     drop(raw);
     wait_until("the new list to be given up", || files() == 0);
