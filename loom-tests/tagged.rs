@@ -464,7 +464,17 @@ fn values_in_two_words_are_of_one_key() {
         .thread([reads(class, |values| (values.contains(&1) && !values.contains(&15)).into())])
         .thread([op(leaves), moves(class.turned())])
         .at_most(2)
-        .explore([5681]);
+        .explore([5025]);
+}
+
+/// A key is stored in an empty slot of two words. At epoch 1, the tag 0 of the empty slot would have 15 ticks left.
+#[test]
+fn values_in_two_words_beside_an_insertion_are_its_own() {
+    let class = key_in(&straddling(), 0, 1, 2);
+    let world = move || World::of(&straddling()).later(1).full(1, 1, 20, 15).full(2, 4, 30, 15);
+    race("the value of an empty slot", world, &[class])
+        .threads(reads(class, |values| [&[][..], &[3]].contains(&values).into()), store(class, 3))
+        .explore([114]);
 }
 
 /// A slot in two words is swept. Its tag becomes one that is alive only when its fingerprint is gone.

@@ -217,19 +217,25 @@ impl<'a> BucketArray<'a> {
     }
 
     /// Writes the one or two words of a slot. Between two stores, the slot may look like another fingerprint: at worst
-    /// a false positive, because only its own bits change (H6). The upper word is written first: a tag lies in the
-    /// lower word, so a dead slot that is being cleared has lost its fingerprint before its tag looks alive (model
-    /// dead_while_it_is_swept).
+    /// a false positive, because only its own bits change (H6).
+    ///
+    /// A tag lies in the lower word. That word is written first to an empty slot, whose tag 0 may look alive (model
+    /// values_in_two_words_beside_an_insertion_*), and last to any other slot: a dead slot that is being cleared has
+    /// lost its fingerprint before its tag looks alive (model dead_while_it_is_swept).
     #[inline]
     pub(super) fn write(self, slot: Slot, value: u32) {
         let width = self.format().slot_bits;
         let mask = u64::from(u32::MAX >> (32 - width));
         let (word, shift) = (slot.begin / 64, (slot.begin % 64) as u32);
+        let lower = (word, mask << shift, u64::from(value) << shift);
         if shift + width > 64 {
             let spilled = 64 - shift;
-            self.write_word(word + 1, mask >> spilled, u64::from(value) >> spilled);
+            let upper = (word + 1, mask >> spilled, u64::from(value) >> spilled);
+            let is_empty = [lower, upper].iter().all(|&(word, mask, _)| load_locked(self.word(word)) & mask == 0);
+            let words = if is_empty { [lower, upper] } else { [upper, lower] };
+            return words.into_iter().for_each(|(word, mask, bits)| self.write_word(word, mask, bits));
         }
-        self.write_word(word, mask << shift, u64::from(value) << shift);
+        self.write_word(lower.0, lower.1, lower.2);
     }
 
     #[inline]
