@@ -231,8 +231,9 @@ impl<'a> BucketArray<'a> {
         if shift + width > 64 {
             let spilled = 64 - shift;
             let upper = (word + 1, mask >> spilled, u64::from(value) >> spilled);
-            let is_empty = [lower, upper].iter().all(|&(word, mask, _)| load_locked(self.word(word)) & mask == 0);
-            let words = if is_empty { [lower, upper] } else { [upper, lower] };
+            let is_empty = |&(word, mask, _): &(u64, u64, u64)| load_locked(self.word(word)) & mask == 0;
+            let is_filled = self.shards.plan.tag_bits > 0 && [lower, upper].iter().all(is_empty);
+            let words = if is_filled { [lower, upper] } else { [upper, lower] };
             return words.into_iter().for_each(|(word, mask, bits)| self.write_word(word, mask, bits));
         }
         self.write_word(lower.0, lower.1, lower.2);
