@@ -477,6 +477,16 @@ fn values_in_two_words_beside_an_insertion_are_its_own() {
         .explore([114]);
 }
 
+/// The same key is cleared with the whole filter.
+#[test]
+fn values_in_two_words_beside_a_clear_are_its_own() {
+    let class = key_in(&straddling(), 0, 1, 2);
+    let world = move || World::of(&straddling()).later(1).full(1, 1, 20, 15).full(2, 4, 30, 15).with(class, 3);
+    race("the value of a cleared tag", world, &[class])
+        .threads(reads(class, |values| [&[][..], &[3]].contains(&values).into()), op(|world: &World| world.raw.clear()))
+        .explore([83790]);
+}
+
 /// A slot in two words is swept. Its tag becomes one that is alive only when its fingerprint is gone.
 #[test]
 fn dead_while_it_is_swept() {

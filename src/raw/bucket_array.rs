@@ -211,9 +211,14 @@ impl<'a> BucketArray<'a> {
     }
 
     /// Clears every slot while all stripes are locked. Does not touch words that are zero, so that unused memory stays
-    /// unused.
-    pub(crate) fn clear_all(self, all: &LockedAll<'_>) {
-        (0..self.count()).map(|_| 0).for_each(self.emptied_by_each(all));
+    /// unused. The upper word of a slot is cleared before the lower one, which has its tag, as in [`write`](Self::write)
+    /// (model values_in_two_words_beside_a_clear_*).
+    pub(crate) fn clear_all(self, _all: &LockedAll<'_>) {
+        self.words().iter().rev().filter(|word| load_locked(word) != 0).for_each(|word| {
+            // Release: see `write_word`.
+            word.store(0, Ordering::Release);
+            reached(Step::Cleared);
+        });
     }
 
     /// Writes the one or two words of a slot. Between two stores, the slot may look like another fingerprint: at worst
