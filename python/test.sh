@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the wheel and tests it. Installs missing packages: Python's below target, and a Java runtime for Spark.
 #
-#   test.sh                  lints, types and all tests without Spark, on the oldest Python of this machine from 3.10 on
+#   test.sh                  lints, types and all tests without Spark, on the oldest and the newest Python of this machine
 #   test.sh spark            Spark in one process: the newest version, or SPARK_VERSION=3.5
-#   test.sh versions         all tests without Spark on the newest Python; Spark in one process: 3.5, 4.0, 4.1 and the newest version
+#   test.sh versions         Spark in one process: 3.5, 4.0, 4.1 and the newest version
 #   test.sh cluster          Spark with two executors that receive the package as an archive; one of them is killed
 #   test.sh connect          Spark Connect
 #   test.sh free-threaded    the tests of threads and parts on an interpreter without the lock: FREE_THREADED=/path/to/python3.14t
@@ -70,25 +70,10 @@ spark() {
     PYSPARK_PYTHON=$own/bin/python "$own"/bin/pytest tests/spark/"test_$1.py" "${@:3}"
 }
 
-# without_spark NUMBER ARGUMENTS: runs all other tests on the Python with this number among those of this machine, from the oldest on.
-without_spark() {
-    local version each
-    for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
-        version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
-    done | sort -n | sed -n "$1p" | {
-        read -r version each
-        environment target/venv-3."$version" "$each" \
-            'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
-        echo "Python 3.$version"
-        target/venv-3."$version"/bin/pytest --ignore tests/spark "${@:2}" </dev/null
-    }
-}
-
 case ${1:-} in
 spark) spark local "${SPARK_VERSION:-newest}" "${@:2}" ;;
 cluster | connect) spark "$1" "${SPARK_VERSION:-newest}" "${@:2}" ;;
 versions)
-    without_spark '$' "${@:2}"
     for version in 3.5 4.0 4.1 newest; do
         echo "Spark $version"
         spark local "$version" "${@:2}"
@@ -99,6 +84,15 @@ versions)
     cargo clippy -q --locked --workspace --all-targets -- -D warnings
     mypy
     PYTHONPATH=target/site stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
-    without_spark 1 "$@"
+
+    # On the oldest and the newest Python of this machine.
+    for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+        version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
+    done | sort -n | sed -n '1p;$p' | uniq | while read -r version each; do
+        environment target/venv-3."$version" "$each" \
+            'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
+        echo "Python 3.$version"
+        target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
+    done
     ;;
 esac

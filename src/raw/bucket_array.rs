@@ -237,8 +237,8 @@ impl<'a> BucketArray<'a> {
             let spilled = 64 - shift;
             let upper = (word + 1, mask >> spilled, u64::from(value) >> spilled);
             let is_empty = |&(word, mask, _): &(u64, u64, u64)| load_locked(self.word(word)) & mask == 0;
-            let is_filled = self.shards.plan.tag_bits > 0 && [lower, upper].iter().all(is_empty);
-            let words = if is_filled { [lower, upper] } else { [upper, lower] };
+            let fills = self.shards.plan.tag_bits > 0 && [lower, upper].iter().all(is_empty);
+            let words = if fills { [lower, upper] } else { [upper, lower] };
             return words.into_iter().for_each(|(word, mask, bits)| self.write_word(word, mask, bits));
         }
         self.write_word(lower.0, lower.1, lower.2);

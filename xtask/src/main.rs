@@ -17,10 +17,10 @@ const HELP: &str = "\
 cargo xtask CHECK; times are of 2 cores. What a check makes is in target/; where a toolchain or a tool cannot be had,
 a line \"skipped: ...\" says what was not checked.
 
-loom [--models | --some | --teeth NAME...]
-    Models of the protocol, and teeth: faults in a copy of src/ that the models they name must catch; --some: a sixteenth
+loom [--models | --eighth | --teeth NAME...]
+    Models of the protocol, and teeth: faults in a copy of src/ that the models they name must catch; --eighth: an eighth
     of the teeth, the next one with each commit
-    7 minutes; --models: 3; --some: 4; needs git
+    7 minutes; --models: 3; --eighth: 4; needs git
 schedules [--full | --teeth NAME...]
     Histories of threads that shuttle switches, each checked for an order that explains it. CUCKOO_SCENARIO=N repeats one
     10 seconds; --full: 15 minutes; needs git
