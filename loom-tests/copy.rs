@@ -14,7 +14,7 @@ struct Copied {
 
 fn copy() -> Op<Copied> {
     op(|Copied { world, copy }: &Copied| {
-        let mut words = vec![0; world.plan().words];
+        let mut words = vec![0; world.plan().words as usize];
         let (count, _) = world.shard().copy_to(&mut words);
         *copy.lock().expect("no thread panics here") = (words, count);
     })

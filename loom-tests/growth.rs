@@ -143,7 +143,7 @@ impl World {
 
     fn copied(&self, key: Mixed) -> usize {
         let (class, mut copies) = (self.growing().cell_place(key).class, 0);
-        let mut words = vec![0; self.raw.plan().words];
+        let mut words = vec![0; self.raw.plan().words as usize];
         let each = self.raw.copy_each(0..1, &mut words, |copy, words| {
             let alike = |found: &Class| *found == class || *found == class.turned();
             copies += self.raw.contents(copy, words).filter(|(place, _)| alike(&place.class)).count();

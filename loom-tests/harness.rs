@@ -2,7 +2,7 @@
 
 use crate::error::InsertError;
 use crate::filter::hashing;
-use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
+use crate::layout::{Alternates, Bucket, Class, Fingerprint, Hop, Mixed, Plan};
 use crate::raw::{Bare, Fixed, Observed, Put, RawFilter, Shard, SlotKind};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
@@ -463,10 +463,10 @@ pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Class {
 
 /// Key number `number` among those with these two buckets.
 pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Class {
-    let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.fingerprint_bits));
+    let (alternates, fingerprints) = (Alternates::new(plan), u32::MAX >> (32 - plan.fingerprint_bits));
     let leads_there = |&fingerprint: &u32| {
         let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
-        geometry.alternate(fingerprint, Bucket::new(first)).get() == second
+        alternates.alternate(fingerprint, Bucket::new(first)).get() == second
     };
     // With bits set at both ends, so that both parts of a slot that straddles words hold some.
     let from = 0xa5ca_5ca5 >> (32 - plan.fingerprint_bits);

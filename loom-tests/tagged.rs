@@ -356,7 +356,7 @@ fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
     let advance = op(|world: &World| world.raw.advance_to(4) as usize);
     let stored_and_lost = op(|world: &World| {
         let is_stored = world.put(class(0), MOST, IfPresent::Keep) == Some(0);
-        let clone = world.raw.try_clone(&mut vec![0; world.raw.plan().words]).expect("memory");
+        let clone = world.raw.try_clone(&mut vec![0; world.raw.plan().words as usize]).expect("memory");
         clone.advance_to(4);
         is_stored && !clone.contains(world.mixed(class(0)))
     });
@@ -383,7 +383,7 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
     };
     let copy = |number: usize| {
         op(move |(world, copied): &Copied| {
-            let mut words = vec![0; world.raw.plan().words];
+            let mut words = vec![0; world.raw.plan().words as usize];
             let (count, epoch) = world.raw.flat().at(number).copy_to(&mut words);
             copied.lock().expect("no thread panics here").push((words, count, epoch));
         })

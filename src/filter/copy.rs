@@ -45,7 +45,7 @@ impl<K: ?Sized, S: Clone, T: Kind> Filter<K, S, T> {
     /// ```
     pub fn try_clone(&self) -> Result<Self, BuildError> {
         let refused = BuildError::OutOfMemory { bytes: self.memory_usage() };
-        let room = zeros(self.plan().words);
+        let room = zeros(self.plan().words as usize);
         let raw = room.and_then(|mut room| self.raw.try_clone(&mut room)).ok_or(refused)?;
         let (capacities, time) = ([self.capacity, self.max_capacity], self.time.clone());
         Ok(Filter::from_raw(capacities, self.rate(), raw, time, self.hasher.clone()))
@@ -98,7 +98,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         if probe(&self.hasher) != probe(&other.hasher) {
             return Err(MergeError::HashersDiffer);
         }
-        let words = self.plan().words;
+        let words = self.plan().words as usize;
         let mut room = zeros(words).ok_or(MergeError::OutOfMemory { bytes: words * size_of::<u64>() })?;
         let (mut report, unique) = (MergeReport::default(), put(1).if_present == IfPresent::Keep);
         self.raw.merge_from(&other.raw, &mut room, put, |result| match result {

@@ -11,12 +11,13 @@
 //! bucket's number. A *split* is a doubling of a table that is large enough: the bit selects one of two tables of equal size, which
 //! do not store it. Of the two bases of a class one is even and one odd, since their sum is odd and their number even. The extension
 //! of the bucket of the even base is the uppermost part of the reserve; that of the other bucket has all bits inverted, except those
-//! of a draw from the core ([`Geometry`]). So a slot keeps its number in its bucket, and is one bit narrower.
+//! of a draw from the core ([`Alternates`]). So a slot keeps its number in its bucket, and is one bit narrower.
 
-use super::geometry::{Bucket, Class, Fingerprint, Geometry};
+use super::geometry::{Alternates, Bucket, Class, Fingerprint};
 use super::lanes::SLOTS;
 use super::plan::{
-    FINGERPRINT_BITS, LOAD, Plan, SHARD_BUCKETS, Unplannable, buckets_for, expected_false_positive_rate, spread,
+    FINGERPRINT_BITS, LOAD, Plan, SHARD_BUCKETS, STRIPE_BYTES, Unplannable, buckets_for, expected_false_positive_rate,
+    spread,
 };
 use super::tags::Tags;
 use core::ops::RangeInclusive;
@@ -47,7 +48,7 @@ const LEAST_SLOTS: f64 = 64.0;
 const MAX_REFILLS: u32 = 10;
 
 /// Stripes take at most this fraction of the narrowest table, unless there are at most two.
-const STRIPE_SHARE: usize = 50;
+const STRIPE_SHARE: u64 = 50;
 
 /// The load near which tables split, because searches become long.
 const SPLIT_LOAD: f64 = 0.92;
@@ -83,7 +84,7 @@ pub(crate) struct Extent {
 /// A table after its next doubling, as seen by one of its classes: whether the doubling will make room for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Doubled {
-    geometry: Geometry,
+    alternates: Alternates,
     bit: u32,
     refills: bool,
 }
@@ -93,7 +94,7 @@ impl Doubled {
         let refills = extent.depth < plan.extension_bits;
         let after = Extent { depth: extent.depth + 1, ..*extent };
         Doubled {
-            geometry: Geometry::new(&plan.leaf(if refills { &after } else { extent })),
+            alternates: Alternates::new(&plan.leaf(if refills { &after } else { extent })),
             bit: plan.fingerprint_bits - extent.depth - 1,
             refills,
         }
@@ -101,7 +102,7 @@ impl Doubled {
 
     /// Returns whether a fingerprint in this bucket moves to the upper of two buckets, or to the new one of two tables.
     fn goes(&self, fingerprint: u32, bucket: Bucket) -> bool {
-        let apart = self.refills && self.geometry.is_apart_in_last(fingerprint, bucket);
+        let apart = self.refills && self.alternates.is_apart_in_last(fingerprint, bucket);
         (fingerprint >> self.bit & 1 == 1) ^ apart
     }
 
@@ -127,7 +128,7 @@ impl Doubled {
     }
 
     pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
-        self.geometry.alternate(fingerprint, bucket)
+        self.alternates.alternate(fingerprint, bucket)
     }
 }
 
@@ -149,29 +150,28 @@ impl Plan {
     ) -> Result<Self, Ungrowable> {
         let mut possible = growing_fingerprint_bits(tag_bits);
         let widest = *possible.end();
+        let unbounded = Size::new(capacity, most, u32::MAX);
+        let size_for =
+            |bits: u32| unbounded.within(widest - bits).unwrap_or_else(|| Size::new(capacity, most, widest - bits));
         let bits = match ask {
             Accuracy::Bits(bits) => bits,
             Accuracy::Rate(rate) => {
-                let rate_of = |bits: u32| {
-                    let size = Size::new(capacity, most, widest - bits);
-                    let load = most as f64 / (size.slots() * 2f64.powi(size.splits as i32 + 1));
-                    expected_false_positive_rate(load, bits - 1)
-                };
+                let rate_of = |bits: u32| expected_false_positive_rate(size_for(bits).last_load, bits - 1);
                 let bits = possible.find(|&bits| rate_of(bits) <= rate);
                 bits.ok_or(Ungrowable::RateTooLow { lowest: rate_of(widest) })?
             }
         };
         let too_large = |Unplannable| Ungrowable::TooLarge { fingerprint_bits: bits };
         Plan::new(most, bits, None).map_err(too_large)?;
-        let size = Size::new(capacity, most, widest - bits);
+        let size = size_for(bits);
         let reserve_bits = size.refills + size.splits + 1;
         let fingerprint_bits = bits - 1 + reserve_bits;
         let slot_bits = Plan::slot_bits_for(fingerprint_bits, tag_bits).ok_or_else(|| too_large(Unplannable))?;
         let plan = Plan::with_buckets(size.shards, size.buckets, slot_bits, stripes, at_last_load(size.keys));
         let plan = plan.map_err(too_large)?;
         let plan = Plan { fingerprint_bits, tag_bits, reserve_bits, extension_bits: size.refills, ..plan };
-        let narrowest = plan.leaf(&plan.extent_after(plan.reserve_bits, 0)).words * size_of::<u64>();
-        let affordable = (narrowest / STRIPE_SHARE / super::plan::STRIPE_BYTES as usize).max(2);
+        let narrowest = u64::from(plan.leaf(&plan.extent_after(plan.reserve_bits, 0)).words) * size_of::<u64>() as u64;
+        let affordable = (narrowest / STRIPE_SHARE / STRIPE_BYTES).max(2) as u32;
         Ok(if stripes.is_none() && plan.stripes > affordable { plan.with_stripes(affordable) } else { plan })
     }
 
@@ -290,6 +290,7 @@ fn mask(bits: u32) -> u32 {
     u32::MAX >> (u32::BITS - bits)
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Size {
     /// Keys of all tables after the last refill.
     keys: usize,
@@ -298,6 +299,8 @@ struct Size {
     buckets: u64,
     refills: u32,
     splits: u32,
+    /// The load of the largest number of keys after all doublings, the reserved one included.
+    last_load: f64,
 }
 
 impl Size {
@@ -320,11 +323,13 @@ impl Size {
         };
         let (refills, buckets) =
             (1..=MAX_REFILLS.min(spare_bits - splits)).rev().find_map(refilled).unwrap_or((0, buckets));
-        Size { keys, shards, buckets, refills, splits }
+        let last_slots = shards as f64 * buckets as f64 * SLOTS as f64 * 2f64.powi(splits as i32 + 1);
+        Size { keys, shards, buckets, refills, splits, last_load: most as f64 / last_slots }
     }
 
-    fn slots(&self) -> f64 {
-        self.shards as f64 * self.buckets as f64 * SLOTS as f64
+    /// Returns the size if its doublings take at most this many bits: then it is that of [`Size::new`] for these bits.
+    fn within(self, spare_bits: u32) -> Option<Size> {
+        (self.splits + self.refills <= spare_bits).then_some(self)
     }
 }
 
@@ -361,8 +366,19 @@ mod tests {
                 prop_assert_eq!(leaf.fingerprint_bits, plan.fingerprint_bits - doublings);
                 let refills_left = plan.extension_bits.saturating_sub(doublings);
                 prop_assert_eq!(leaf.buckets << refills_left, plan.buckets);
-                prop_assert_eq!(leaf.stripes << leaf.stripe_shift >= leaf.buckets as usize, true);
+                prop_assert!(leaf.stripes << leaf.stripe_shift >= leaf.buckets);
             }
+        }
+
+        #[test]
+        fn a_size_within_some_bits_is_the_one_planned_for_them(
+            capacity in prop_oneof![0usize..20_000, 0usize..100_000_000],
+            times in 1f64..20_000.0,
+            spare_bits in 0u32..26,
+        ) {
+            let most = (capacity as f64 * times) as usize;
+            let within = Size::new(capacity, most, u32::MAX).within(spare_bits);
+            prop_assert!(within.is_none_or(|size| size == Size::new(capacity, most, spare_bits)), "{within:?}");
         }
 
         /// A loader accepts each plan of the builder, and lookups read its tables at every level by the layout of the widest one.

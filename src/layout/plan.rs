@@ -65,8 +65,8 @@ pub(crate) struct Plan {
     pub(crate) extension_bits: u32,
     /// A stripe is `1 << stripe_shift` buckets.
     pub(crate) stripe_shift: u32,
-    pub(crate) words: usize,
-    pub(crate) stripes: usize,
+    pub(crate) words: u32,
+    pub(crate) stripes: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -93,7 +93,6 @@ impl Plan {
             Some(asked) => shift_for_at_least((asked as u64).div_ceil(shards), buckets),
             None => shift_for_at_most(default_stripes(capacity, bytes) / shards, buckets),
         };
-        usize::try_from(words).map_err(|_| Unplannable)?;
         let shards = usize::try_from(shards).map_err(|_| Unplannable)?;
         Ok(Plan::of(shards, buckets as u32, width, width, stripe_shift))
     }
@@ -109,8 +108,8 @@ impl Plan {
             reserve_bits: 0,
             extension_bits: 0,
             stripe_shift,
-            words: words_for(buckets.into(), slot_bits) as usize,
-            stripes: buckets.div_ceil(1 << stripe_shift) as usize,
+            words: words_for(buckets.into(), slot_bits) as u32,
+            stripes: buckets.div_ceil(1 << stripe_shift),
         }
     }
 
@@ -159,9 +158,9 @@ impl Plan {
     }
 
     /// Returns the plan with at most this many stripes per shard.
-    pub(super) fn with_stripes(self, most: usize) -> Self {
-        let stripe_shift = shift_for_at_most(most as u64, self.buckets.into());
-        Plan { stripe_shift, stripes: self.buckets.div_ceil(1 << stripe_shift) as usize, ..self }
+    pub(super) fn with_stripes(self, most: u32) -> Self {
+        let stripe_shift = shift_for_at_most(most.into(), self.buckets.into());
+        Plan { stripe_shift, stripes: self.buckets.div_ceil(1 << stripe_shift), ..self }
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -290,14 +289,14 @@ mod tests {
             prop_assert!(plan.buckets.is_multiple_of(2));
             prop_assert!(u64::from(plan.buckets) <= SHARD_BUCKETS);
             prop_assert!(plan.shards == 1 || u64::from(plan.buckets) > SHARD_BUCKETS / 2);
-            prop_assert!(plan.words * 64 >= plan.buckets as usize * SLOTS * width as usize);
-            prop_assert!((plan.words - 1) * 64 < plan.buckets as usize * SLOTS * width as usize);
+            prop_assert!(plan.words * 64 >= plan.buckets * SLOTS as u32 * width);
+            prop_assert!((plan.words - 1) * 64 < plan.buckets * SLOTS as u32 * width);
             // Stripes cover the shard, none is empty, and each begins at a word.
-            prop_assert!(plan.stripes << plan.stripe_shift >= plan.buckets as usize);
-            prop_assert!((plan.stripes - 1) << plan.stripe_shift < plan.buckets as usize);
+            prop_assert!(plan.stripes << plan.stripe_shift >= plan.buckets);
+            prop_assert!((plan.stripes - 1) << plan.stripe_shift < plan.buckets);
             prop_assert!((SLOTS * width as usize) << plan.stripe_shift & 63 == 0);
-            let table = plan.shards * plan.words * 8;
-            let total = plan.shards * plan.stripes;
+            let table = plan.shards * plan.words as usize * 8;
+            let total = plan.shards * plan.stripes as usize;
             let affordable = total * STRIPE_BYTES as usize * STRIPE_SHARE as usize <= table;
             match stripes {
                 None if capacity >= LARGE => prop_assert!(plan.stripes == 1 || affordable),

@@ -21,16 +21,16 @@ pub(crate) struct BucketArray<'a> {
 impl<'a> BucketArray<'a> {
     #[inline(always)]
     pub(super) fn of(shards: &'a Shards, shard: usize) -> Self {
-        BucketArray { shards, first: shard * shards.plan.words }
+        BucketArray { shards, first: shard * shards.plan.words as usize }
     }
 
     #[inline(always)]
     pub(super) fn format(self) -> &'a Format {
-        &self.shards.shape.format
+        &self.shards.format
     }
 
     fn count(self) -> usize {
-        self.shards.plan.words
+        self.shards.plan.words as usize
     }
 
     pub(super) fn words(self) -> &'a [AtomicU64] {

@@ -5,7 +5,7 @@ use super::locks::Stripes;
 use super::probe::{BucketLayout, BucketLayoutKind, Runs, ThreeWords, Words, with_layout};
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use crate::layout::{Bucket, FINGERPRINT_BITS, Fingerprint, Format, Geometry, Matches, Plan, SLOTS, Slot};
+use crate::layout::{Alternates, Bucket, FINGERPRINT_BITS, Fingerprint, Format, Matches, Plan, SLOTS, Slot};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, number_of, with_hook};
 use crate::sys::sync::load_locked;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// The first buckets of a geometry, which alone makes buckets.
 fn buckets(count: usize) -> Vec<Bucket> {
     let even = count.next_multiple_of(2);
-    Geometry::new(&Plan::one_shard(16, even as u32, 4)).all_buckets().take(count).collect()
+    Alternates::new(&Plan::one_shard(16, even as u32, 4)).all_buckets().take(count).collect()
 }
 
 fn mask(width: u32) -> u32 {
@@ -43,7 +43,7 @@ struct Twin {
 impl Twin {
     /// With no words but those of its buckets and the spare one.
     fn new(width: u32, count: usize) -> Self {
-        let words = (count * SLOTS * width as usize).div_ceil(64);
+        let words = (count as u32 * SLOTS as u32 * width).div_ceil(64);
         let plan = Plan { words, ..Plan::one_shard(width, count.next_multiple_of(2) as u32, 4) };
         Twin {
             width,

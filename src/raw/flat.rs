@@ -18,6 +18,7 @@ use core::convert::Infallible;
 pub(crate) struct Flat<K: SlotKind = Bare> {
     /// The first field of both directories: a lookup loads it from one offset without a branch.
     pub(super) contains: Compiled<Contains<Flat<K>>>,
+    pub(super) geometry: Geometry,
     pub(crate) shards: Shards,
     pub(super) kind: K,
     pub(super) writers: Writers<Flat<K>>,
@@ -47,7 +48,13 @@ impl<K: SlotKind> Flat<K> {
 
     pub(super) fn of(shards: Shards) -> Self {
         let plan = &shards.plan;
-        Flat { contains: contains_in(plan), kind: K::new(plan), shards, writers: Writers::new() }
+        Flat {
+            contains: contains_in(plan),
+            geometry: Geometry::new(plan),
+            kind: K::new(plan),
+            writers: Writers::new(),
+            shards,
+        }
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -55,7 +62,7 @@ impl<K: SlotKind> Flat<K> {
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
-        &self.shards.shape.geometry
+        &self.geometry
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -78,7 +85,7 @@ impl<K: SlotKind> Flat<K> {
     /// The shard of a key, and its class there.
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (Shard<'_, K::Slots<'_>>, Class) {
-        let (shard, class) = self.shards.shape.geometry.locate(mixed);
+        let (shard, class) = self.geometry.locate(mixed);
         (self.at(shard), class)
     }
 

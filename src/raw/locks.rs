@@ -14,8 +14,7 @@ use crossbeam_utils::CachePadded;
 #[derive(Clone, Copy)]
 pub(crate) struct Stripes<'a> {
     pub(super) shards: &'a Shards,
-    /// The number of the shard, and the index of its first stripe.
-    shard: usize,
+    /// The index of the first stripe.
     first: usize,
 }
 
@@ -48,23 +47,23 @@ pub(crate) type AllOfShard<'a> = AllGuards<'a, CachePadded<Stripe>>;
 impl<'a> Stripes<'a> {
     #[inline(always)]
     pub(super) fn new(shards: &'a Shards, shard: usize) -> Self {
-        Stripes { shards, shard, first: shard * shards.plan.stripes }
+        Stripes { shards, first: shard * shards.plan.stripes as usize }
     }
 
     #[inline(always)]
     pub(super) fn count(self) -> usize {
-        self.shards.plan.stripes
+        self.shards.plan.stripes as usize
     }
 
     #[inline(always)]
     pub(super) fn number(self, bucket: Bucket) -> usize {
-        bucket.index() >> self.shards.shape.positions.stripe_shift
+        bucket.index() >> self.shards.plan.stripe_shift
     }
 
     /// Set if a panic interrupted a change, so that the counts may be wrong.
     #[inline(always)]
     pub(super) fn interrupted(self) -> &'a Flag {
-        self.shards.interrupted.at(self.shard)
+        &self.at(0).interrupted
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! The lookup, without locks.
 
 use super::filter::RawFilter;
-use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, Shape, with_layout};
+use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
 use super::shards::Shards;
 use super::slots::{SlotKind, Slots, Tagging};
 use super::stripe::Watch;
@@ -110,7 +110,7 @@ impl<P: Probed> Lookup for P {
 
     #[inline(always)]
     fn attempt_once(&self, mixed: Mixed) -> Option<bool> {
-        with_layout!(BucketLayoutKind::of(self.shape().format.slot_bits), L => {
+        with_layout!(BucketLayoutKind::of(self.format().slot_bits), L => {
             let (found, is_still) = attempt::<P, L, false>(self, mixed);
             (found || is_still()).then_some(found)
         })
@@ -129,7 +129,7 @@ impl<P: Probed> Lookup for P {
 /// Acquire.
 #[inline(always)]
 fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
-    let Shape { geometry, positions, format } = probed.shape();
+    let (geometry, positions, format) = (probed.geometry(), probed.positions(), probed.format());
     let place = geometry.locate_flat::<ONE>(mixed);
     let (lanes, run_bits, slots) = (&format.lanes, 2 * format.slot_bits, probed.slots());
     let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low));
@@ -173,13 +173,14 @@ impl RawFilter<Tagging> {
 /// The values of the copies of a class that are alive at this epoch, or `None` if a relocation intervened. Unlike a
 /// lookup, it needs the second read of the version for hits, too: it returns all copies.
 pub(super) fn values_in<T: Slots>(shards: &Shards, slots: T, place: Place, now: T::Now) -> Option<Values> {
-    with_layout!(BucketLayoutKind::of(shards.shape.format.slot_bits), L => values_as::<L, T>(shards, slots, place, now))
+    with_layout!(BucketLayoutKind::of(shards.format.slot_bits), L => values_as::<L, T>(shards, slots, place, now))
 }
 
 #[inline(always)]
 fn values_as<L: BucketLayout, T: Slots>(shards: &Shards, slots: T, place: Place, now: T::Now) -> Option<Values> {
-    let (version, format) = (shards.version(shards.shape.positions.stripe_offset(place)), &shards.shape.format);
-    let (begins, moment) = (shards.shape.positions.begins::<L>(place), slots.moment(now));
+    let (positions, format) = (shards.positions(), &shards.format);
+    let version = shards.version(positions.stripe_offset(place));
+    let (begins, moment) = (positions.begins::<L>(place), slots.moment(now));
     let run_bits = 2 * format.slot_bits;
     let begun = version.begin();
     let mut values = ArrayVec::new();

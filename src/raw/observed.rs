@@ -3,13 +3,13 @@
 
 use super::block::{Next, contains_each_in};
 use super::lookup::{Contains, Lookup, contains_in};
-use super::probe::{Probed, Shape};
+use super::probe::Probed;
 use super::shards::ShardStrides;
 #[cfg(all(test, cuckoo_loom))]
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use super::stripe::{FencedRef, VERSION_AT};
-use crate::layout::{Mixed, Plan};
+use crate::layout::{Format, Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::read_only::ReadOnly;
 use core::borrow::Borrow;
@@ -34,7 +34,9 @@ impl Versions for ReadOnly {
 pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     words: W,
     versions: V,
-    shape: Shape<ShardStrides>,
+    geometry: Geometry,
+    positions: ShardStrides,
+    format: Format,
     kind: K,
     contains: Compiled<Contains<Self>>,
     word_bytes: usize,
@@ -43,13 +45,16 @@ pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
     /// The plan must have been checked, and the memory must hold all of its words and stripes.
     pub(crate) fn new(plan: &Plan, words: W, versions: V) -> Self {
+        let format = Format::new(plan.slot_bits);
         Observed {
             words,
             versions,
-            shape: Shape::new(plan, |format| ShardStrides::new(plan, format)),
+            geometry: Geometry::new(plan),
+            positions: ShardStrides::new(plan, &format),
+            format,
             kind: K::new(plan),
             contains: contains_in(plan),
-            word_bytes: plan.shards * plan.words * size_of::<u64>(),
+            word_bytes: plan.shards * plan.words as usize * size_of::<u64>(),
         }
     }
 
@@ -90,8 +95,18 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<ShardStrides> {
-        &self.shape
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> ShardStrides {
+        self.positions
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.format
     }
 
     #[inline(always)]

@@ -12,9 +12,9 @@
 
 use super::shard::Shard;
 use super::shards::Shards;
-use super::slots::Slots;
+use super::slots::{Bare, Slots};
 use crate::sys::sync::Flag;
-use core::{mem, slice};
+use core::mem;
 
 /// A change of shards in progress. Dropped only on unwind.
 ///
@@ -22,28 +22,45 @@ use core::{mem, slice};
 /// `thread::panicking` at each unlock 10 to 15 % of an insertion in cache, and a recount at each copy several times the
 /// copy.
 #[must_use = "a change that is dropped was interrupted"]
-pub(crate) struct PoisonOnUnwind<'a>(&'a [Flag]);
+pub(crate) struct PoisonOnUnwind<'a, P: Poison>(&'a P);
 
-impl PoisonOnUnwind<'_> {
+/// What a panic marks as interrupted: the flag of one shard, or all shards.
+pub(crate) trait Poison {
+    fn poison(&self);
+}
+
+impl Poison for Flag {
+    fn poison(&self) {
+        self.set(true);
+    }
+}
+
+impl Poison for Shards {
+    fn poison(&self) {
+        (0..self.plan.shards).for_each(|number| self.at(number, Bare).stripes().interrupted().set(true));
+    }
+}
+
+impl<P: Poison> PoisonOnUnwind<'_, P> {
     #[inline(always)]
     pub(crate) fn end(self) {
         mem::forget(self);
     }
 }
 
-impl Drop for PoisonOnUnwind<'_> {
+impl<P: Poison> Drop for PoisonOnUnwind<'_, P> {
     /// Also runs if user code panics between two critical sections, which costs a recount.
     #[cold]
     #[inline(never)]
     fn drop(&mut self) {
-        self.0.iter().for_each(|interrupted| interrupted.set(true));
+        self.0.poison();
     }
 }
 
 impl Shards {
     #[inline(always)]
-    pub(crate) fn begin_change(&self) -> PoisonOnUnwind<'_> {
-        PoisonOnUnwind(self.interrupted.part(0, self.plan.shards))
+    pub(crate) fn begin_change(&self) -> PoisonOnUnwind<'_, Shards> {
+        PoisonOnUnwind(self)
     }
 }
 
@@ -51,8 +68,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     /// [`change`](Self::change) without a closure, for insertions and removals: a closure would keep its captured variables
     /// in memory.
     #[inline(always)]
-    pub(super) fn begin_change(self) -> PoisonOnUnwind<'a> {
-        PoisonOnUnwind(slice::from_ref(self.stripes().interrupted()))
+    pub(super) fn begin_change(self) -> PoisonOnUnwind<'a, Flag> {
+        PoisonOnUnwind(self.stripes().interrupted())
     }
 
     /// Runs `work` as one change: if it panics, the shard is marked as interrupted.

@@ -5,7 +5,7 @@ use super::flat::Flat;
 use super::shards::ShardStrides;
 use super::slots::{SlotKind, Slots};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
-use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
+use crate::layout::{Format, Geometry, Packing, Place, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
 use crate::sys::memory::Buffer;
@@ -69,29 +69,17 @@ pub(crate) trait Probed {
 
     fn slots(&self) -> Self::Slots<'_>;
 
-    fn shape(&self) -> &Shape<Self::Positions>;
+    fn geometry(&self) -> &Geometry;
+
+    fn positions(&self) -> Self::Positions;
+
+    fn format(&self) -> &Format;
 
     /// The words of all shards.
     fn source(&self) -> &Self::Source;
 
     /// The version of the stripe at this byte.
     fn version(&self, stripe_offset: u64) -> Self::Version<'_>;
-}
-
-/// The places of buckets and the format of slots. In this order, because lookups in a table of a growing filter read
-/// the geometry and the positions alone.
-#[repr(C)]
-pub(crate) struct Shape<P> {
-    pub(crate) geometry: Geometry,
-    pub(crate) positions: P,
-    pub(crate) format: Format,
-}
-
-impl<P> Shape<P> {
-    pub(crate) fn new(plan: &Plan, positions: impl FnOnce(&Format) -> P) -> Self {
-        let format = Format::new(plan.slot_bits);
-        Shape { geometry: Geometry::new(plan), positions: positions(&format), format }
-    }
 }
 
 /// Converts a place to the positions of its buckets and its stripe.
@@ -369,8 +357,18 @@ impl<K: SlotKind> Probed for Flat<K> {
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<ShardStrides> {
-        &self.shards.shape
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> ShardStrides {
+        self.shards.positions()
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.shards.format
     }
 
     #[inline(always)]
@@ -401,7 +399,7 @@ impl Positions for ShardStrides {
     #[inline(always)]
     fn stripe_offset(self, place: Place) -> u64 {
         let stripe = u64::from(place.class.first.get() >> self.stripe_shift);
-        place.shard * self.stripes + stripe * STRIPE_BYTES as u64
+        (place.shard * self.stripes + stripe) * STRIPE_BYTES as u64
     }
 }
 

@@ -102,7 +102,7 @@ impl<T: Slots> Shard<'_, T> {
 
     /// The slot with this number in the shard.
     fn slot(self, number: u32) -> Option<Slot> {
-        let bucket = self.geometry().buckets_from(number / SLOTS as u32, 1).next()?;
+        let bucket = self.alternates().buckets_from(number / SLOTS as u32, 1).next()?;
         Some(Slot { bucket, begin: u64::from(number) * u64::from(self.format().slot_bits) })
     }
 
@@ -112,7 +112,7 @@ impl<T: Slots> Shard<'_, T> {
     }
 
     fn class_in(self, slot: Slot, fingerprint: Fingerprint) -> Class {
-        let second = self.geometry().alternate(fingerprint, slot.bucket);
+        let second = self.alternates().alternate(fingerprint, slot.bucket);
         Class { fingerprint, first: slot.bucket, second }
     }
 }

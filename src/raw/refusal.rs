@@ -100,10 +100,10 @@ mod tests {
 
     /// Inserts keys into a shard, most of them when it is full, and passes each refused class and the number of these
     /// steps to `refused`.
-    fn refusals(shard: Shard<'_>, step: Step, mut refused: impl FnMut(Class, usize)) {
-        let mut refusals = 0;
+    fn refusals(flat: &Flat, step: Step, mut refused: impl FnMut(Class, usize)) {
+        let (shard, mut refusals) = (flat.at(0), 0);
         for hash in 0..5000 {
-            let class = shard.geometry().locate(Mixed::of(hash)).1;
+            let class = flat.locate(Mixed::of(hash)).1;
             let (steps, Ok(result)) = number_of(step, || shard.insert(Fixed, class, Put::COPY));
             if result == Err(InsertError::Full) {
                 refusals += 1;
@@ -117,7 +117,7 @@ mod tests {
     fn a_refusal_is_one_under_all_locks_too() {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 256, 4), HugePages::Unadvised).unwrap();
         let shard = flat.at(0);
-        refusals(shard, Step::Locked, |class, locked| {
+        refusals(&flat, Step::Locked, |class, locked| {
             assert_eq!(locked, 2 * shard.stripes().count() + 1, "each stripe twice, and one to count it");
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
             let again = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
@@ -131,6 +131,6 @@ mod tests {
     fn a_shard_of_many_stripes_is_searched_once_before_all_locks() {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 1024, 1), HugePages::Unadvised).unwrap();
         assert!(flat.at(0).stripes().count() > MAX_STRIPES);
-        refusals(flat.at(0), Step::Searched, |_, searched| assert_eq!(searched, 1));
+        refusals(&flat, Step::Searched, |_, searched| assert_eq!(searched, 1));
     }
 }

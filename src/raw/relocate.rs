@@ -25,11 +25,11 @@ impl<'a, T: Slots, R: Reading> Function<Of<Shard<'a, T>, (Class, T::Moment, R), 
     #[inline(always)]
     fn run(shard: &Shard<'a, T>, (class, moment, reading): (Class, T::Moment, R)) -> Option<ShortPath> {
         // Copies stay in registers: after each read the compiler would reload anything else.
-        let (array, geometry, format) = (shard.bucket_array(), *shard.geometry(), *shard.format());
+        let (array, alternates, format) = (shard.bucket_array(), *shard.alternates(), *shard.format());
         let slots = shard.slots;
         let room = move |run| slots.lowest_room(format.lanes, run, moment) != 0;
         let (roots, alternate) =
-            ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
+            ([class.first, class.second], |fingerprint, bucket| alternates.alternate(fingerprint, bucket));
         let slots_of = |runs| shard.fingerprints(format.slots(runs), moment);
         if unaligned::AVAILABLE && format.packing == Packing::Run {
             let read = |bucket| array.run_at_once(format.begin(bucket));
@@ -59,7 +59,7 @@ impl<T: Slots> Shard<'_, T> {
     fn fetch_alternates(self, bucket: Bucket, moment: T::Moment) {
         let slots = self.bucket_array().slots(bucket, Optimistic);
         for fingerprint in slots.into_iter().filter_map(|slot| self.slots.fingerprint(slot, moment)) {
-            self.bucket_array().prefetch(self.geometry().alternate(fingerprint, bucket), CacheLevel::L1);
+            self.bucket_array().prefetch(self.alternates().alternate(fingerprint, bucket), CacheLevel::L1);
         }
     }
 
@@ -95,7 +95,7 @@ impl<T: Slots> Shard<'_, T> {
             |bucket| array.runs(&format, bucket, reading),
             |runs| self.fingerprints(format.slots(runs), moment),
             |[low, high]| room(low) || format.has_two_runs() && room(high),
-            |fingerprint, bucket| self.geometry().alternate(fingerprint, bucket),
+            |fingerprint, bucket| self.alternates().alternate(fingerprint, bucket),
         )
     }
 

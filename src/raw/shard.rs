@@ -4,7 +4,7 @@ use super::bucket_array::BucketArray;
 use super::locks::{Held, Locked, Stripes};
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use crate::layout::{Class, Fingerprint, Format, Geometry};
+use crate::layout::{Alternates, Class, Fingerprint, Format};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 
 /// The words and stripes of a shard, and the kind of its slots.
@@ -25,8 +25,8 @@ impl Shards {
 
 impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
-    pub(super) fn geometry(self) -> &'a Geometry {
-        &self.shards.shape.geometry
+    pub(super) fn alternates(self) -> &'a Alternates {
+        &self.shards.alternates
     }
 
     #[inline(always)]
@@ -36,7 +36,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     #[inline(always)]
     pub(super) fn format(self) -> &'a Format {
-        &self.shards.shape.format
+        &self.shards.format
     }
 
     #[cfg(all(feature = "shared", target_os = "linux"))]
@@ -95,7 +95,7 @@ impl<'a, T: Slots> Shard<'a, T> {
     }
 
     pub(crate) fn word_bytes(self) -> usize {
-        self.shards.plan.words * size_of::<u64>()
+        self.shards.plan.words as usize * size_of::<u64>()
     }
 
     /// The number of occupied slots. Stripes are read one after the other.

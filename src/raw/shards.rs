@@ -1,11 +1,10 @@
 //! The shards of a filter, side by side: all words in one buffer, all stripes in another. Lookups read no record of a
 //! shard.
 
-use super::probe::Shape;
-use super::stripe::{STRIPE_BYTES, Stripe, VersionRef};
-use crate::layout::{Format, Plan};
+use super::stripe::{Stripe, VersionRef};
+use crate::layout::{Alternates, Format, Plan};
 use crate::sys::memory::{Buffer, Source};
-use crate::sys::sync::{AtomicU64, Flag};
+use crate::sys::sync::AtomicU64;
 use crate::sys::unaligned;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use crossbeam_utils::CachePadded;
@@ -13,16 +12,15 @@ use crossbeam_utils::CachePadded;
 /// The number of words behind the last bucket that a lookup may read.
 const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
 
-/// Lookups in a table of a growing filter read the first fields alone.
+/// Lookups in a table of a growing filter read the first fields alone, beside the numbers of its record.
 #[repr(C)]
 pub(crate) struct Shards {
     /// The words of all shards, and [`SPARE`] words that stay zero.
     pub(super) words: Buffer<AtomicU64>,
     pub(super) stripes: Buffer<CachePadded<Stripe>>,
-    pub(super) shape: Shape<ShardStrides>,
-    /// Per shard, whether a panic interrupted a change.
-    pub(super) interrupted: Buffer<Flag>,
+    pub(super) format: Format,
     pub(crate) plan: Plan,
+    pub(super) alternates: Alternates,
     /// Whether words and stripes outlive this process.
     noted: bool,
 }
@@ -31,17 +29,18 @@ pub(crate) struct Shards {
 #[derive(Clone, Copy)]
 pub(crate) struct ShardStrides {
     pub(super) bucket_bits: u64,
-    /// The bytes of all stripes of a shard.
+    /// The stripes of a shard.
     pub(super) stripes: u64,
     /// A stripe covers `1 << stripe_shift` buckets.
     pub(super) stripe_shift: u32,
 }
 
 impl ShardStrides {
+    #[inline(always)]
     pub(super) fn new(plan: &Plan, format: &Format) -> Self {
         ShardStrides {
             bucket_bits: format.bucket_bits,
-            stripes: (plan.stripes * STRIPE_BYTES) as u64,
+            stripes: u64::from(plan.stripes),
             stripe_shift: plan.stripe_shift,
         }
     }
@@ -57,31 +56,23 @@ impl Shards {
     pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
         let words = Buffer::new(Self::words_of(plan)?, source)?;
         let stripes = Buffer::new(Self::stripes_of(plan)?, source)?;
-        Shards::of_memory(plan, words, stripes, source, false)
+        Some(Shards::of_memory(plan, words, stripes, false))
     }
 
-    fn of_memory(
-        plan: &Plan,
-        words: Buffer<AtomicU64>,
-        stripes: Buffer<CachePadded<Stripe>>,
-        source: Source<'_>,
-        noted: bool,
-    ) -> Option<Self> {
-        Some(Shards {
-            shape: Shape::new(plan, |format| ShardStrides::new(plan, format)),
-            words,
-            stripes,
-            interrupted: Buffer::new(plan.shards, source)?,
-            plan: *plan,
-            noted,
-        })
+    fn of_memory(plan: &Plan, words: Buffer<AtomicU64>, stripes: Buffer<CachePadded<Stripe>>, noted: bool) -> Self {
+        let (alternates, format) = (Alternates::new(plan), Format::new(plan.slot_bits));
+        Shards { words, stripes, format, plan: *plan, alternates, noted }
     }
 
-    /// Shards in the memory of a file that other processes read and the next one takes over. Returns `None` if the
-    /// allocation of private memory fails.
+    /// Shards in the memory of a file that other processes read and the next one takes over.
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(crate) fn shared(plan: &Plan, words: Buffer<AtomicU64>, stripes: Buffer<CachePadded<Stripe>>) -> Option<Self> {
-        Shards::of_memory(plan, words, stripes, crate::sys::memory::HugePages::Unadvised.into(), true)
+    pub(crate) fn shared(plan: &Plan, words: Buffer<AtomicU64>, stripes: Buffer<CachePadded<Stripe>>) -> Self {
+        Shards::of_memory(plan, words, stripes, true)
+    }
+
+    #[inline(always)]
+    pub(super) fn positions(&self) -> ShardStrides {
+        ShardStrides::new(&self.plan, &self.format)
     }
 
     /// Whether changes of several stores are noted first (`intent`).
@@ -92,20 +83,19 @@ impl Shards {
 
     /// The number of words.
     pub(crate) fn words_of(plan: &Plan) -> Option<usize> {
-        plan.shards.checked_mul(plan.words)?.checked_add(SPARE)
+        plan.shards.checked_mul(plan.words as usize)?.checked_add(SPARE)
     }
 
     /// The number of stripes.
     pub(crate) fn stripes_of(plan: &Plan) -> Option<usize> {
-        plan.shards.checked_mul(plan.stripes)
+        plan.shards.checked_mul(plan.stripes as usize)
     }
 
     /// The memory of shards in bytes, or `None` if it exceeds the address space.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
         let words = Buffer::<AtomicU64>::bytes_of(Self::words_of(plan)?)?;
         let stripes = Buffer::<CachePadded<Stripe>>::bytes_of(Self::stripes_of(plan)?)?;
-        let bytes = words.checked_add(stripes)?.checked_add(plan.shards * size_of::<Flag>())?;
-        isize::try_from(bytes).is_ok().then_some(bytes)
+        words.checked_add(stripes).filter(|&bytes| isize::try_from(bytes).is_ok())
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -115,7 +105,7 @@ impl Shards {
     /// The memory of all words in bytes.
     #[inline]
     pub(crate) fn word_bytes(&self) -> usize {
-        self.plan.shards * self.plan.words * size_of::<u64>()
+        self.plan.shards * self.plan.words as usize * size_of::<u64>()
     }
 
     /// Whether most words are in the caches of a core.

@@ -1,18 +1,19 @@
 //! A stripe: one lock, one version and one element count for a group of buckets.
 //!
-//! | field    | written by             | read by                                 |
-//! |----------|------------------------|-----------------------------------------|
-//! | lock     | writers                | writers                                 |
-//! | version  | the holder of the lock | lookups: once, and once more for a miss |
-//! | count    | the holder of the lock | `len`, at any time                      |
-//! | counters | the holder of the lock | `stats`, at any time                    |
-//! | intent   | the holder of the lock | the process that takes over             |
+//! | field       | written by             | read by                                 |
+//! |-------------|------------------------|-----------------------------------------|
+//! | lock        | writers                | writers                                 |
+//! | interrupted | a thread that panics   | the holder of all locks of the shard    |
+//! | version     | the holder of the lock | lookups: once, and once more for a miss |
+//! | count       | the holder of the lock | `len`, at any time                      |
+//! | counters    | the holder of the lock | `stats`, at any time                    |
+//! | intent      | the holder of the lock | the process that takes over             |
 
 use super::counters::Counters;
 use crate::sys::memory::Zeroed;
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
-use crate::sys::sync::{AtomicU64, Mutex, ReadWord, fence_acquire, load_locked};
+use crate::sys::sync::{AtomicU64, Flag, Mutex, ReadWord, fence_acquire, load_locked};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
@@ -29,6 +30,8 @@ pub(crate) struct VersionRef<'a>(&'a AtomicU64);
 #[repr(C)]
 pub(crate) struct Stripe {
     pub(super) lock: Mutex,
+    /// In the first stripe of a shard, whether a panic interrupted a change of the shard.
+    pub(super) interrupted: Flag,
     /// In the lower bits, wrapping, the occupied slots of this stripe, apart from those that the shard was loaded with.
     /// Above them, the number of emptied slots.
     count: AtomicU64,
@@ -93,6 +96,7 @@ impl Stripe {
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(super) fn take_over(&self) {
         crate::sys::sync::release_abandoned(&self.lock);
+        self.interrupted.set(false);
         self.set_count(0);
         self.counters.reset();
     }

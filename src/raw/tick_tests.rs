@@ -176,7 +176,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
 }
 
 fn copy_shard(filter: &RawFilter<Tagging>, shard: usize, copy: &Assembly<Tagging>) {
-    let mut words = vec![0; filter.plan().words];
+    let mut words = vec![0; filter.plan().words as usize];
     let Ok(()) = filter.copy_each(shard..shard + 1, &mut words, |table, words| {
         let fill = |shard: Shard<'_>| {
             shard.fill_with(words.iter().copied(), table.count);
@@ -216,7 +216,7 @@ fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
         assert_eq!(copy.contains(key), filter.contains(key), "{value} after {ticks} ticks, copied");
         assert_eq!(copy.epoch(), ticks % cycle, "skipped ticks are none of a table's");
         // A clone is as old as the filter, so it does not advance again.
-        let clone = filter.try_clone(&mut vec![0; plan.words]).unwrap();
+        let clone = filter.try_clone(&mut vec![0; plan.words as usize]).unwrap();
         assert_eq!((clone.epoch(), clone.advance_to(ticks)), (ticks, 0));
         assert_eq!(clone.contains(key), filter.contains(key));
     }

@@ -155,7 +155,7 @@ impl Places {
 
     /// Returns the shards of a file written by this process; `None` if the memory of its own state cannot be allocated.
     pub(super) fn shards(&self, mapping: &Arc<FileMapping>, plan: &Plan) -> Option<Shards> {
-        Shards::shared(plan, mapping.run(self.first_word, self.words)?, mapping.run(HEADER, self.stripes)?)
+        Some(Shards::shared(plan, mapping.run(self.first_word, self.words)?, mapping.run(HEADER, self.stripes)?))
     }
 
     /// Returns the state, the stripes and the words of a file read by this process.

@@ -63,7 +63,7 @@ impl Stored {
 
     /// Returns the distance between the words of consecutive shards of equal length.
     pub(crate) fn stride(&self) -> usize {
-        PIECE + format::padded(self.plan().words)
+        PIECE + format::padded(self.plan().words as usize)
     }
 
     /// Stores the number of slots in use according to the trailer, at most `slots`, in the header.

@@ -130,7 +130,8 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         to: &mut dyn Write,
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError> {
-        let (words, padded) = (header.plan.words, format::padded(header.plan.words));
+        let words = header.plan.words as usize;
+        let padded = format::padded(words);
         let refused = |bytes| SnapshotError::OutOfMemory { bytes };
         let mut bytes = zeros(padded).ok_or(refused(padded))?;
         let mut words = zeros(words).ok_or(refused(words * size_of::<u64>()))?;

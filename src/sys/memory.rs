@@ -137,12 +137,12 @@ mod backing {
         piece: Mutex<Piece>,
     }
 
-    /// The last piece of an arena, if any, its unused part, and the bytes of all buffers.
+    /// The last piece of an arena, if any, where its unused part begins, and the bytes of all buffers.
     #[cfg(feature = "mmap")]
     #[derive(Default)]
     struct Piece {
         memory: Memory,
-        left: core::ops::Range<usize>,
+        unused: usize,
         taken: usize,
     }
 
@@ -245,15 +245,16 @@ mod backing {
                 return zeroed(layout, self.huge_pages);
             }
             let align = layout.align().max(64);
-            if piece.left.start.checked_next_multiple_of(align)?.checked_add(layout.size())? > piece.left.end {
+            let end = piece.unused.checked_next_multiple_of(align)?.checked_add(layout.size())?;
+            if private(&piece.memory).is_none_or(|mapping| mapping.len() < end) {
                 // An eighth of the present size. The system supplies pages as they are touched.
                 let bytes = layout.size().max(taken / 8).checked_next_multiple_of(HUGE_FROM)?;
                 let (first, memory) = map(Layout::from_size_align(bytes, align).ok()?, self.huge_pages)?;
                 let begin = first.as_ptr() as usize - private(&memory)?.as_mut_ptr() as usize;
-                (piece.memory, piece.left) = (memory, begin..begin + bytes);
+                (piece.memory, piece.unused) = (memory, begin);
             }
-            let begin = piece.left.start.next_multiple_of(align);
-            (piece.left.start, piece.taken) = (begin + layout.size(), taken);
+            let begin = piece.unused.next_multiple_of(align);
+            (piece.unused, piece.taken) = (begin + layout.size(), taken);
             // SAFETY: 1. the part lies inside the mapping, as checked above; 2. each part is returned once, so its fresh pages are
             // zero; 3. the mapping lives as long as the returned `Memory`, at one address.
             let first = NonNull::new(unsafe { private(&piece.memory)?.as_mut_ptr().add(begin) })?;

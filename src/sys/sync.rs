@@ -75,18 +75,18 @@ impl RelaxedCounter {
     }
 }
 
-/// A flag that orders nothing. Models do not see it.
+/// A flag that orders nothing, of which any byte is a value. Models do not see it.
 #[derive(Default)]
-pub(crate) struct Flag(core::sync::atomic::AtomicBool);
+pub(crate) struct Flag(core::sync::atomic::AtomicU8);
 
 impl Flag {
     pub(crate) fn set(&self, flag: bool) {
         // Relaxed: code that acts on the flag reads other memory under locks.
-        self.0.store(flag, Ordering::Relaxed);
+        self.0.store(flag.into(), Ordering::Relaxed);
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) != 0
     }
 }
 

@@ -1,8 +1,8 @@
 //! The records of a snapshot as constant shards at equal distances.
 
-use crate::layout::{Format, Place};
+use crate::layout::{Format, Geometry, Place};
 use crate::raw::probe::BucketLayout;
-use crate::raw::{Bare, Contains, Positions, Probed, Shape, contains_in};
+use crate::raw::{Bare, Contains, Positions, Probed, contains_in};
 use crate::snapshot::Stored;
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::Compiled;
@@ -13,7 +13,9 @@ pub(super) const SPARE: usize = 3 * size_of::<u64>();
 pub(super) struct Records<'a> {
     pub(super) bytes: Bytes<'a>,
     pub(super) contains: Compiled<Contains<Records<'a>>>,
-    shape: Shape<RecordStrides>,
+    geometry: Geometry,
+    positions: RecordStrides,
+    format: Format,
 }
 
 /// The offset of the words of the first shard, and the distances between shards and between buckets, in bits.
@@ -28,11 +30,12 @@ impl<'a> Records<'a> {
     /// Creates the shards of a snapshot whose records have equal length.
     pub(super) fn new(bytes: Bytes<'a>, stored: &Stored) -> Self {
         let (plan, first, stride) = (stored.plan(), stored.first, stored.stride());
-        let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
+        let end = first + (plan.shards - 1) * stride + plan.words as usize * size_of::<u64>();
         assert!(end + SPARE <= bytes.len(), "a trailer follows the last record");
         let (first, shard) = (8 * first as u64, 8 * stride as u64);
-        let strides = |format: &Format| RecordStrides { first, shard, bucket: format.bucket_bits };
-        Records { bytes, contains: contains_in(plan), shape: Shape::new(plan, strides) }
+        let format = Format::new(plan.slot_bits);
+        let positions = RecordStrides { first, shard, bucket: format.bucket_bits };
+        Records { bytes, contains: contains_in(plan), geometry: Geometry::new(plan), positions, format }
     }
 }
 
@@ -54,8 +57,18 @@ impl<'a> Probed for Records<'a> {
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<RecordStrides> {
-        &self.shape
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> RecordStrides {
+        self.positions
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.format
     }
 
     #[inline(always)]

@@ -123,7 +123,10 @@ impl<'a> Tables<'a> {
             cells.resize(extent.first_cell + plan.cells_at(extent.depth), number as u32);
             let refills_left = plan.extension_bits - plan.level(&extent);
             let plan = plan.leaf(&extent);
-            assert!(first + plan.words * size_of::<u64>() + SPARE <= bytes.len(), "a trailer follows the last table");
+            assert!(
+                first + plan.words as usize * size_of::<u64>() + SPARE <= bytes.len(),
+                "a trailer follows the last table"
+            );
             let format = Format::new(plan.slot_bits);
             let unit = format.lanes.low << plan.tag_bits;
             tables.push(Table {

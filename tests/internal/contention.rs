@@ -52,7 +52,7 @@ impl Scene {
         let builder = Filter::builder().capacity(CAPACITY).fingerprint_bits(16);
         let filter = stripes.map_or(builder.clone(), |stripes| builder.stripes(stripes)).build().unwrap();
         assert_eq!(filter.config().shards, 1);
-        assert!(stripes.is_none_or(|stripes| filter.plan().stripes == stripes));
+        assert!(stripes.is_none_or(|stripes| filter.plan().stripes as usize == stripes));
         let keys = filter.plan().slots() as u64 * 95 / 100;
         for hash in 0..keys {
             filter.hashed().insert(&hash).unwrap();
@@ -178,7 +178,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
         thousands(attempts.len()),
         plural(writers),
         scene.filter.plan().stripes,
-        plural(scene.filter.plan().stripes),
+        plural(scene.filter.plan().stripes as usize),
         attempts.mean(),
         attempts.value_at_quantile(0.999),
         attempts.value_at_quantile(0.9999),

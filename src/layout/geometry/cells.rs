@@ -16,7 +16,7 @@ impl Geometry {
     /// Returns the place in any filter: in a filter of fixed size, the shard in place of the cell.
     #[inline(always)]
     pub(crate) fn any_place(&self, mixed: Mixed) -> CellPlace {
-        if self.reserve_bits > 0 {
+        if self.cell_bits > 0 {
             return self.cell_place(mixed);
         }
         let (cell, class) = self.locate(mixed);
@@ -25,7 +25,7 @@ impl Geometry {
 
     #[inline(always)]
     pub(crate) fn cell_place(&self, mixed: Mixed) -> CellPlace {
-        if self.extension_bits == 0 {
+        if self.alternates.extension_bits == 0 {
             return self.cell_place_as::<false, false>(mixed);
         }
         let CellPlace { cell, class } = self.cell_place_as::<true, true>(mixed);
@@ -51,7 +51,7 @@ impl Geometry {
         let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
         let (core, reserve) = (drawn as u32 + 1, rest >> self.cell_shift);
         let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
-        let second = self.other::<EXTENDED>(core, first, self.wide_buckets as u32);
+        let second = self.alternates.other::<EXTENDED>(core, first, self.wide_buckets as u32);
         CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
@@ -61,43 +61,20 @@ impl Geometry {
         let high = (mixed >> 32) as u32;
         let number = high_half(high, self.narrow_total);
         let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
-        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
-        let (core, reserve) = ((drawn >> 32) as u32 + 1, (drawn as u32) >> self.beside_cell);
-        let first = Bucket(number - shard * self.buckets);
+        let drawn = u64::from(mixed as u32) * u64::from(self.alternates.fingerprints);
+        let (core, reserve) = ((drawn >> 32) as u32 + 1, (drawn as u32) >> (self.cell_shift - u32::BITS));
+        let first = Bucket(number - shard * self.alternates.buckets);
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
-        let second = self.opposite::<EXTENDED>(core, first);
+        let second = self.alternates.opposite::<EXTENDED>(core, first);
         CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
     /// Returns the fingerprint of a class with this bucket, with the extension in its reserve.
     #[inline(always)]
     pub(crate) fn with_extension(&self, fingerprint: u32, bucket: Bucket) -> u32 {
-        let extension = self.extension_at(fingerprint, self.extension_bits, bucket);
+        let extension = self.alternates.extension_at(fingerprint, self.alternates.extension_bits, bucket);
         // Without an extension, the shift may be by 32 bits.
         fingerprint | (u64::from(extension) << (self.core_bits + self.cell_bits)) as u32
-    }
-
-    /// Returns the first `level` bits of the extension of a class with this core and this bucket, in a table of that level.
-    ///
-    /// Each class has one bucket of an even base, whose number contains the extension. In the number of the other bucket, all bits
-    /// of the extension are inverted, except those of a draw from the core.
-    #[inline(always)]
-    fn extension_at(&self, fingerprint: u32, level: u32, bucket: Bucket) -> u32 {
-        let is_odd = 0_u32.wrapping_sub(bucket.0 >> level & 1);
-        let apart = (!self.drawn_from::<true>(fingerprint & self.fingerprints) & self.extensions)
-            >> (self.extension_bits - level);
-        bucket.0 & (self.extensions >> (self.extension_bits - level)) ^ is_odd & apart
-    }
-
-    /// Returns whether the next bit of the extension of this bucket differs from that of the reserve, for the core of this
-    /// fingerprint.
-    pub(crate) fn is_apart(&self, fingerprint: u32, bucket: Bucket, level: u32) -> bool {
-        self.extension_at(fingerprint, level + 1, Bucket(bucket.0 << 1)) & 1 == 1
-    }
-
-    /// As [`Geometry::is_apart`], for the last bit of the extension, of a bucket before its last refill.
-    pub(crate) fn is_apart_in_last(&self, fingerprint: u32, bucket: Bucket) -> bool {
-        self.is_apart(fingerprint, bucket, self.extension_bits - 1)
     }
 
     /// Returns the place of the class for which the table of this extent stores this fingerprint in this bucket.
@@ -106,34 +83,35 @@ impl Geometry {
         let whole = stored.with(above | self.known_by_bucket(plan, extent, stored, bucket));
         let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
         // As for an even base, and then with the inverted bits of an odd one.
-        let extended = Bucket(bucket.0 >> plan.level(extent) << self.extension_bits | reserve >> self.cell_bits);
-        let inverted = self.extension_at(whole.0, self.extension_bits, extended);
-        let first = Bucket(extended.0 & !self.extensions | inverted);
+        let extended =
+            Bucket(bucket.0 >> plan.level(extent) << self.alternates.extension_bits | reserve >> self.cell_bits);
+        let inverted = self.alternates.extension_at(whole.0, self.alternates.extension_bits, extended);
+        let first = Bucket(extended.0 & !self.alternates.extensions | inverted);
         self.place_of_whole(extent.first_cell >> self.cell_bits, whole, first)
     }
 
     /// Returns the place of a whole fingerprint in one of its buckets in this shard.
     fn place_of_whole(&self, shard: usize, whole: Fingerprint, first: Bucket) -> CellPlace {
         let cell = (u64::from(whole.0) >> self.core_bits) as u32 & !(u32::MAX << self.cell_bits);
-        let class = Class { fingerprint: whole, first, second: self.alternate(whole, first) };
+        let class = Class { fingerprint: whole, first, second: self.alternates.alternate(whole, first) };
         CellPlace { cell: shard << self.cell_bits | cell as usize, class }
     }
 
     /// Returns the bits of a whole fingerprint that its bucket determines in the table of this extent.
     pub(crate) fn known_by_bucket(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> u32 {
         let level = plan.level(extent);
-        (u64::from(self.extension_at(stored.0, level, bucket)) << (plan.fingerprint_bits - level)) as u32
+        (u64::from(self.alternates.extension_at(stored.0, level, bucket)) << (plan.fingerprint_bits - level)) as u32
     }
 
     /// Returns the place of the class with this whole fingerprint and this bucket in this shard; `None` if no class has them.
     #[cfg(feature = "snapshot")]
     pub(crate) fn cell_place_at(&self, plan: &Plan, shard: usize, fingerprint: u32, bucket: u32) -> Option<CellPlace> {
-        let whole = Fingerprint::from_slot(fingerprint).filter(|whole| whole.0 & self.fingerprints != 0)?;
+        let whole = Fingerprint::from_slot(fingerprint).filter(|whole| whole.0 & self.alternates.fingerprints != 0)?;
         let is_short = u64::from(whole.0) >> plan.fingerprint_bits == 0;
         let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
         let first = Bucket(bucket);
-        let extension = self.extension_at(whole.0, self.extension_bits, first);
-        let is_possible = is_short && bucket < self.buckets && extension == reserve >> self.cell_bits;
+        let extension = self.alternates.extension_at(whole.0, self.alternates.extension_bits, first);
+        let is_possible = is_short && bucket < self.alternates.buckets && extension == reserve >> self.cell_bits;
         is_possible.then(|| self.place_of_whole(shard, whole, first))
     }
 }

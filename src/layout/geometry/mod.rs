@@ -9,8 +9,10 @@
 //! Buckets are numbered through all shards, so that one draw gives both bucket and shard. Bucket and fingerprint come from
 //! different ends of the hash; they share bits only in a filter of more than 2^32 buckets.
 
+mod alternates;
 mod cells;
 
+pub(crate) use alternates::Alternates;
 pub(crate) use cells::CellPlace;
 
 use super::plan::Plan;
@@ -142,39 +144,22 @@ pub(crate) struct Geometry {
     narrow_shards: u32,
     /// The bits of the hash from which buckets are drawn.
     drawn: u64,
-    /// Buckets of a shard: even, at most 2^16. With 32 bits for vectors, and with 64 for an instruction that loads and multiplies.
-    buckets: u32,
+    alternates: Alternates,
+    /// The buckets of a shard in 64 bits, for an instruction that loads and multiplies.
     wide_buckets: u64,
-    /// 2^f - 1, of the fingerprint or of its core; likewise in 32 and in 64 bits, and in the upper half, where the fraction of a
-    /// product by it fills a number.
-    fingerprints: u32,
+    /// 2^f - 1, of the fingerprint or of its core; likewise in 64 bits, and in the upper half, where the fraction of a product by
+    /// it fills a number.
     wide_fingerprints: u64,
     high_fingerprints: u64,
-    /// 2^k - 1 for the largest 2^k up to the number of bases, above the extension.
-    sums: u32,
-    /// Bits of a fingerprint above its core, and bits of the core.
-    reserve_bits: u32,
     core_bits: u32,
-    /// Bits of the reserve that select a cell, below those that extend the bucket; 32 less this number, and 64 less it.
+    /// Bits of the reserve that select a cell, below those that extend the bucket: at least one, but none in
+    /// a filter of fixed size. And 64 less this number.
     cell_bits: u32,
-    beside_cell: u32,
     cell_shift: u32,
-    /// The lowest bits of a bucket's number, which refills add (`growth`); 0 where all buckets are bases.
-    extension_bits: u32,
-    /// A mask of these bits, and one with the next bit.
-    extensions: u32,
-    ones: u32,
-    /// [`GOLDEN`], shifted by `extension_bits`.
-    golden: u32,
 }
-
-/// 2^32 divided by the golden ratio.
-const GOLDEN: u32 = 0x9e37_79b9;
 
 impl Geometry {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let bases = plan.buckets >> plan.extension_bits;
-        debug_assert!(bases >= 2 && bases.is_multiple_of(2) && bases << plan.extension_bits == plan.buckets);
         let (shards, total) = (plan.shards as u64, plan.shards as u64 * u64::from(plan.buckets));
         let if_narrow = |number: u64| if total <= MOST_NARROW { number as u32 } else { 0 };
         let cell_bits = plan.reserve_bits.saturating_sub(plan.extension_bits);
@@ -184,35 +169,23 @@ impl Geometry {
             narrow_total: if_narrow(total),
             narrow_shards: if_narrow(shards),
             drawn: if total <= MOST_NARROW { u64::MAX << 32 } else { u64::MAX },
-            buckets: plan.buckets,
+            alternates: Alternates::new(plan),
             wide_buckets: plan.buckets.into(),
-            fingerprints: u32::MAX >> (32 - plan.core_bits()),
             wide_fingerprints: u64::MAX >> (64 - plan.core_bits()),
             high_fingerprints: (u64::MAX >> (64 - plan.core_bits())) << 32,
-            sums: u32::MAX >> (bases.leading_zeros() + 1) << plan.extension_bits,
-            reserve_bits: plan.reserve_bits,
             core_bits: plan.core_bits(),
             cell_bits,
-            beside_cell: u32::BITS - cell_bits,
             cell_shift: u64::BITS - cell_bits,
-            extension_bits: plan.extension_bits,
-            extensions: !(u32::MAX << plan.extension_bits),
-            ones: !(u32::MAX << 1 << plan.extension_bits),
-            golden: GOLDEN << plan.extension_bits,
         }
     }
 
-    pub(crate) fn all_buckets(&self) -> impl ExactSizeIterator<Item = Bucket> + use<> {
-        self.buckets_from(0, self.buckets)
-    }
-
-    /// Returns up to `count` buckets of a shard, from this number on.
-    pub(crate) fn buckets_from(&self, first: u32, count: u32) -> impl ExactSizeIterator<Item = Bucket> + use<> {
-        (first..self.buckets.min(first + count)).map(Bucket)
+    #[inline(always)]
+    pub(crate) fn alternates(&self) -> &Alternates {
+        &self.alternates
     }
 
     pub(crate) fn core_mask(&self) -> u32 {
-        self.fingerprints
+        self.alternates.fingerprints
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -243,12 +216,12 @@ impl Geometry {
     pub(crate) fn locate_flat<const ONE: bool>(&self, mixed: Mixed) -> Place {
         let (number, shard) = self.numbers(mixed);
         // The number of buckets is read above in both cases: see `other`.
-        let (shard, buckets) = if ONE { (0, self.total as u32) } else { (shard, self.buckets) };
+        let (shard, buckets) = if ONE { (0, self.total as u32) } else { (shard, self.alternates.buckets) };
         let begin = shard * u64::from(buckets);
         // As in `locate_narrow`, with fewer instructions where there are no vectors.
         let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
         let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), Bucket((number - begin) as u32));
-        let second = self.other::<false>(fingerprint.0, first, buckets);
+        let second = self.alternates.other::<false>(fingerprint.0, first, buckets);
         Place { shard, first: number, second: begin + u64::from(second.0), class: Class { fingerprint, first, second } }
     }
 
@@ -258,10 +231,10 @@ impl Geometry {
     pub(crate) fn locate_narrow(&self, mixed: Mixed) -> Place {
         let high = (mixed.0 >> 32) as u32;
         let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
-        let begin = shard * self.buckets;
-        let fingerprint = Fingerprint(high_half(mixed.0 as u32, self.fingerprints) + 1);
+        let begin = shard * self.alternates.buckets;
+        let fingerprint = Fingerprint(high_half(mixed.0 as u32, self.alternates.fingerprints) + 1);
         let first = Bucket(number - begin);
-        let class = Class { fingerprint, first, second: self.opposite::<false>(fingerprint.0, first) };
+        let class = Class { fingerprint, first, second: self.alternates.opposite::<false>(fingerprint.0, first) };
         Place { shard: shard.into(), first: number.into(), second: (begin + class.second.0).into(), class }
     }
 
@@ -285,70 +258,11 @@ impl Geometry {
         assert_eq!(self.shards, 1);
         // The smallest numbers that are drawn as this bucket and as this fingerprint.
         let position = (u64::from(class.first.0) << 32).div_ceil(self.wide_buckets);
-        let core = u64::from(class.fingerprint.0 & self.fingerprints);
+        let core = u64::from(class.fingerprint.0 & self.alternates.fingerprints);
         let cell = u64::from(class.fingerprint.0) >> self.core_bits & !(u64::MAX << self.cell_bits);
-        let drawn = core.checked_sub(1)? << 32 | cell << self.beside_cell;
-        let drawn = drawn.div_ceil(u64::from(self.fingerprints));
+        let drawn = core.checked_sub(1)? << 32 | cell << (self.cell_shift - u32::BITS);
+        let drawn = drawn.div_ceil(u64::from(self.alternates.fingerprints));
         Some(Mixed(position << 32 | drawn)).filter(|&mixed| self.any_place(mixed).class == class)
-    }
-
-    /// Returns the other candidate bucket of a fingerprint in `bucket`. Its own inverse.
-    ///
-    /// The two candidates add up to `sum(fingerprint)` modulo the number of buckets. That number is even and the sum is odd, so the
-    /// candidates never coincide: coinciding candidates cause most refusals in small filters. In a growing filter the sum is that
-    /// of the core, which every table stores.
-    #[inline(always)]
-    pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
-        let core = fingerprint.0 & self.fingerprints;
-        if self.extension_bits == 0 {
-            self.opposite::<false>(core, bucket)
-        } else {
-            self.opposite::<true>(core, bucket)
-        }
-    }
-
-    /// Returns the alternate of a bucket, which may be extended if `EXTENDED`. The sum is that of the bases, above bits
-    /// that are all 1: the extension is subtracted from them without a carry into the base.
-    #[inline(always)]
-    fn opposite<const EXTENDED: bool>(&self, core: u32, bucket: Bucket) -> Bucket {
-        let drawn = self.drawn_from::<EXTENDED>(core);
-        // A difference below zero is the larger number.
-        let difference = self.sum_of::<EXTENDED>(drawn).wrapping_sub(bucket.0);
-        self.extended::<EXTENDED>(difference.min(difference.wrapping_add(self.buckets)), drawn)
-    }
-
-    /// As `opposite`, with fewer instructions where there are no vectors. The caller passes the number of buckets, which
-    /// it has read already: if it is read only here, the compiler uses a branch that cannot be predicted (1.4 times a
-    /// lookup).
-    #[inline(always)]
-    fn other<const EXTENDED: bool>(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
-        // As `drawn_from`, with an equal lower half: the rotation has an instruction that copies.
-        let product = core.wrapping_mul(if EXTENDED { self.golden } else { GOLDEN });
-        let drawn = product ^ product.rotate_right(16);
-        let (difference, is_below_zero) = self.sum_of::<EXTENDED>(drawn).overflowing_sub(bucket.0);
-        self.extended::<EXTENDED>(if is_below_zero { difference.wrapping_add(buckets) } else { difference }, drawn)
-    }
-
-    /// Draws the sum of a class, above the bits of an extension, from a nonlinear mix of the core: a bare multiply-shift
-    /// costs 3.5 points of load at 4 bits and half a point at 8, in shards of 2^16 buckets. The bits of the extension
-    /// are another draw: without it, the extensions of both buckets would be equal, and tables would refuse keys at a
-    /// load of 0.71.
-    #[inline(always)]
-    fn drawn_from<const EXTENDED: bool>(&self, core: u32) -> u32 {
-        let product = core.wrapping_mul(if EXTENDED { self.golden } else { GOLDEN });
-        product ^ (product >> 16)
-    }
-
-    /// Returns an odd number below the number of buckets. Sums below a power of two save a multiplication, and cost load
-    /// only in filters of a few buckets (`plan`).
-    #[inline(always)]
-    fn sum_of<const EXTENDED: bool>(&self, drawn: u32) -> u32 {
-        drawn & self.sums | if EXTENDED { self.ones } else { 1 }
-    }
-
-    #[inline(always)]
-    fn extended<const EXTENDED: bool>(&self, bucket: u32, drawn: u32) -> Bucket {
-        Bucket(if EXTENDED { bucket ^ drawn & self.extensions } else { bucket })
     }
 }
 

@@ -24,8 +24,8 @@ proptest! {
         prop_assert!(key.second.get() < half_buckets * 2);
         prop_assert!((1..=u32::MAX >> (32 - width)).contains(&key.fingerprint.get()));
         prop_assert!(!key.coincides());
-        prop_assert_eq!(geometry.alternate(key.fingerprint, key.first), key.second);
-        prop_assert_eq!(geometry.alternate(key.fingerprint, key.second), key.first);
+        prop_assert_eq!(geometry.alternates().alternate(key.fingerprint, key.first), key.second);
+        prop_assert_eq!(geometry.alternates().alternate(key.fingerprint, key.second), key.first);
         prop_assert!(!geometry.is_narrow() || geometry.locate_narrow(mixed) == geometry.locate_flat::<false>(mixed));
         prop_assert_eq!(Mixed::unmix(mixed.0), hash);
         prop_assert_eq!(Mixed::of(Mixed::unmix(hash)), Mixed(hash));
@@ -98,8 +98,8 @@ proptest! {
                 let shift = extension_bits - plan.level(&extent);
                 let [first, second] = [class.first, class.second].map(|bucket| Bucket(bucket.0 >> shift));
                 prop_assert!(stored.get() > 0 && first.get() < leaf.buckets && first != second);
-                prop_assert_eq!(table.alternate(stored, first), second);
-                prop_assert_eq!(table.alternate(stored, second), first);
+                prop_assert_eq!(table.alternates().alternate(stored, first), second);
+                prop_assert_eq!(table.alternates().alternate(stored, second), first);
                 prop_assert_eq!(geometry.cell_place_of(&plan, &extent, stored, first), place);
                 let turned = CellPlace { cell, class: class.turned() };
                 prop_assert_eq!(geometry.cell_place_of(&plan, &extent, stored, second), turned);
@@ -110,7 +110,7 @@ proptest! {
                     // The destination of a refill.
                     let bit = stored.get() >> (core + reserve_bits - depth - 1) & 1;
                     for (bucket, next) in [(first, class.first), (second, class.second)] {
-                        let goes = bit ^ u32::from(geometry.is_apart(stored.get(), bucket, depth));
+                        let goes = bit ^ u32::from(geometry.alternates().is_apart(stored.get(), bucket, depth));
                         prop_assert_eq!(next.0 >> (shift - 1), bucket.0 << 1 | goes);
                     }
                 }

@@ -213,7 +213,7 @@ impl Large {
             |bucket| if has_room(bucket) { [0; SLOTS] } else { self.slots[bucket.index()] },
             |slots| slots,
             |slots| slots.contains(&0),
-            |fingerprint, bucket| self.geometry.alternate(fingerprint, bucket),
+            |fingerprint, bucket| self.geometry.alternates().alternate(fingerprint, bucket),
         );
         let path = path.map(Iterator::collect);
         let visited: Vec<_> = search.looked_at().map(|(bucket, _)| bucket).collect();
@@ -254,7 +254,7 @@ fn any_bucket_of_a_search_may_be_the_one_with_room() {
         for hop in path.expect("a path to the bucket with room") {
             assert_eq!(hop.to, hole);
             assert!(large.slots[hop.from.index()].contains(&hop.fingerprint.get()));
-            assert_eq!(large.geometry.alternate(hop.fingerprint, hop.from), hop.to);
+            assert_eq!(large.geometry.alternates().alternate(hop.fingerprint, hop.from), hop.to);
             hole = hop.from;
         }
         assert!(large.buckets[3..=4].contains(&hole));

@@ -28,7 +28,7 @@ impl<K: SlotKind> Growing<K> {
             }
             let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
             leaf.mend(&locked, &self.plan);
-            let copied = leaf.shards.plan.words;
+            let copied = leaf.shards.plan.words as usize;
             leaf.shard().bucket_array().copy_to(&locked, &mut words[..copied]);
             return TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch };
         }

@@ -51,13 +51,11 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     pub(super) kind: K,
     pub(super) writers: Writers<Growing<K>>,
     pub(super) plan: Plan,
-    /// The number of tables when the filter was built or loaded, and of their refills.
+    /// The number of tables when the filter was built or loaded.
     begun_with: usize,
-    begun_at: u32,
     /// The memory of tables.
     arena: Arena,
     clears: RelaxedCounter,
-    refills: RelaxedCounter,
     splits: RelaxedCounter,
     nanos_in_splits: RelaxedCounter,
 }
@@ -100,7 +98,6 @@ impl<K: SlotKind> Growing<K> {
         });
         assert_eq!(cells, plan.shards * plan.cells_at(0), "tables for every cell");
         let begun_with = tables.len();
-        let begun_at = tables.first().map_or(0, |leaf| leaf.doublings().min(plan.extension_bits));
         Some(Growing {
             geometry: Geometry::new(plan),
             directory: Directory::new(tables, |leaf| plan.cells_at(leaf.doublings()))?,
@@ -109,10 +106,8 @@ impl<K: SlotKind> Growing<K> {
             writers: Writers::new(),
             plan: *plan,
             begun_with,
-            begun_at,
             arena,
             clears: RelaxedCounter::default(),
-            refills: RelaxedCounter::default(),
             splits: RelaxedCounter::default(),
             nanos_in_splits: RelaxedCounter::default(),
         })
@@ -146,11 +141,13 @@ impl<K: SlotKind> Growing<K> {
 
     /// The memory of all words in bytes, up to a few words.
     pub(crate) fn word_bytes(&self) -> usize {
-        self.tables() * (self.plan.words >> self.refills_left()) * size_of::<u64>()
+        self.tables() * (self.plan.words as usize >> self.refills_left()) * size_of::<u64>()
     }
 
+    /// The number of refills to come. Until the last one, the newest table is the only one that cells point to.
     fn refills_left(&self) -> u32 {
-        self.plan.extension_bits.saturating_sub(self.begun_at + self.refills.get() as u32)
+        let newest = self.directory.each_from_newest().next();
+        self.plan.extension_bits.saturating_sub(newest.map_or(0, |leaf| leaf.doublings()))
     }
 
     pub(crate) fn tables(&self) -> usize {

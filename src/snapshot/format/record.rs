@@ -48,7 +48,7 @@ impl Record {
             epoch: 0,
             passed: 0,
             count,
-            words: table.words as u64,
+            words: table.words.into(),
             sum: 0,
         }
     }

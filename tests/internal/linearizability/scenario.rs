@@ -190,7 +190,7 @@ impl Draft {
         let letter = |drawn: u32| Fingerprint::from_slot(drawn | u32::from(drawn & core == 0));
         Draft {
             geometry,
-            buckets: geometry.all_buckets().collect(),
+            buckets: geometry.alternates().all_buckets().collect(),
             words: Words::new(&shape.plan),
             alphabet: (0..letters).filter_map(|_| letter(rng.u32(1..=most))).collect(),
             classes: Vec::new(),
@@ -203,7 +203,7 @@ impl Draft {
     pub(super) fn class(&mut self, rng: &mut Rng) -> usize {
         let fingerprint = *rng.choice(&self.alphabet).expect("some");
         let bucket = *rng.choice(&self.buckets).expect("some");
-        let second = self.geometry.alternate(fingerprint, bucket);
+        let second = self.geometry.alternates().alternate(fingerprint, bucket);
         let class = Class { fingerprint, first: bucket, second }.lower_first();
         *self.numbers.entry(name(class)).or_insert_with(|| {
             self.classes.push((class, Values::default()));

@@ -121,7 +121,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn new(plan: &Plan) -> Self {
-        Words { width: plan.slot_bits, words: vec![0; plan.words] }
+        Words { width: plan.slot_bits, words: vec![0; plan.words as usize] }
     }
 
     /// The word and the bit position of each bit of a slot.

@@ -72,7 +72,7 @@ impl<K: Kind> World<K> {
     /// The values of each class in a copy of all tables, each at its epoch.
     fn copy(&self) -> Vec<Values> {
         let mut found = vec![Vec::new(); self.scenario.classes.len()];
-        let mut words = vec![0; self.scenario.shape.plan.words];
+        let mut words = vec![0; self.scenario.shape.plan.words as usize];
         let Ok(()) = self.raw.copy_each(0..1, &mut words, |copy, words| {
             let live: Vec<(usize, u32)> = if K::TIMED || self.raw.growing().is_some() {
                 let live = self.raw.contents(copy, words);

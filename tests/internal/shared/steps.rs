@@ -53,8 +53,8 @@ impl Memory {
 
     fn take_over<K: SlotKind>(&self) -> RawFilter<K> {
         let words: Buffer<AtomicU64> = self.mapping.run(WORDS, Shards::words_of(&self.plan).unwrap()).unwrap();
-        let stripes: Buffer<CachePadded<Stripe>> = self.mapping.run(0, self.plan.stripes).unwrap();
-        RawFilter::take_over(Shards::shared(&self.plan, words, stripes).unwrap()).unwrap().0
+        let stripes: Buffer<CachePadded<Stripe>> = self.mapping.run(0, self.plan.stripes as usize).unwrap();
+        RawFilter::take_over(Shards::shared(&self.plan, words, stripes)).unwrap().0
     }
 
     fn observed<K: SlotKind>(&self) -> Observed<K> {
@@ -136,7 +136,7 @@ fn check<K: SlotKind>(
 ) {
     memory.load(image);
     let observed = Rc::new(memory.observed::<K>());
-    let noted = image[..WORDS].chunks(128).take(memory.plan.stripes).any(|stripe| stripe[48..56] != [0; 8]);
+    let noted = image[..WORDS].chunks(128).take(memory.plan.stripes as usize).any(|stripe| stripe[48..56] != [0; 8]);
     for &key in stays {
         assert_eq!(observed.try_contains(key), Some(true), "a reader misses a key while its writer is dead");
         tally.looked_up += 1;
