@@ -96,6 +96,16 @@ fn at_the_end_of_its_reserve_a_filter_refuses() {
 }
 
 /// Copies of one key fill its buckets and not the filter, which is no reason to grow.
+/// Everything included, with stripes of 128 bytes.
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn small_filters_begin_small() {
+    for (capacity, most_bytes) in [(100, 1_228), (1_000, 6_000)] {
+        let bytes = growing(capacity, 1_000 * capacity).memory_usage();
+        assert!(bytes <= most_bytes, "{bytes} bytes for {capacity} keys");
+    }
+}
+
 #[test]
 fn copies_of_one_key_do_not_make_a_filter_grow() {
     let filter = growing(30_000, 1_000_000);

@@ -111,4 +111,14 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         table.row([name.into(), against(nanos[0], nanos[1] / nanos[0]), speed(nanos[1])]);
     }
     record.table(&table);
+
+    let count = if plan.quick { 1_000 } else { 1_000_000 };
+    plan.step(&format!("growth, {count} small filters"));
+    let small = || builder().capacity(100).max_capacity(100_000).build().expect("a possible filter");
+    let (nanos, filters) = timed(1, || (0..count).map(|_| small()).collect::<Vec<_>>());
+    record.text(&format!(
+        "{count} filters of 100 to 100,000 keys: built in {:.2} s, {} bytes each.",
+        nanos / 1e9,
+        filters.iter().map(CuckooFilter::memory_usage).sum::<usize>() / count,
+    ));
 }
