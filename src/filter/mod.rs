@@ -307,9 +307,9 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// [`InsertError::OutOfMemory`] if an allocation fails; the filter has then grown as far as the memory allowed.
     ///
     /// # Complexity
-    /// Proportional to the slots of the tables that are split, of up to 250,000 keys each. In the record
-    /// (docs/reliability.md, 10.4) the split of a table of 12,000 keys took 0.21 ms on average, with four writers and
-    /// two readers on two cores.
+    /// Proportional to the slots of the tables that are split, of up to 250,000 keys each. The split of a
+    /// table of 12,000 keys takes 0.2 to 0.4 ms, with four writers and two readers on two cores (docs/reliability.md,
+    /// 10.4).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};

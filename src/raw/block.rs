@@ -49,7 +49,7 @@ impl<F> Signature for ContainsEach<F> {
 /// Looks up the next keys in words of `word_bytes` bytes. Selects the function per call: a filter that held it from its
 /// construction would put all of them, 600 KB, into every program.
 pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: Next<'_>, found: &mut [bool]) {
-    let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.format().slot_bits), L => match level_for(word_bytes) {
+    let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.shape().format.slot_bits), L => match level_for(word_bytes) {
         None => Compiled::for_vectors::<ContainsEachAs<L, NEAR>>(),
         Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, L1>>(),
         Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, L2>>(),
@@ -109,7 +109,7 @@ trait InBlocks: Probed + Lookup {
             return;
         }
         next(&mut block.mixed);
-        let (unit, positions) = (self.slots().unit(self.format().lanes.low), self.positions().narrow());
+        let (unit, positions) = (self.slots().unit(self.shape().format.lanes.low), self.shape().positions.narrow());
         let mut place = |at: usize, place: Place| {
             for (number, begin) in positions.begins::<L>(place).into_iter().enumerate() {
                 block.begins[number][at] = begin;
@@ -118,7 +118,7 @@ trait InBlocks: Probed + Lookup {
             block.stripes[at] = positions.stripe_offset(place);
             block.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(unit);
         };
-        let (geometry, mixed) = (*self.geometry(), &block.mixed);
+        let (geometry, mixed) = (*self.shape().geometry, &block.mixed);
         if geometry.is_narrow() {
             for (at, &mixed) in mixed.iter().enumerate() {
                 place(at, geometry.locate_narrow(mixed));
@@ -143,8 +143,8 @@ trait InBlocks: Probed + Lookup {
     /// coming block, lines of an earlier one are prefetched without effect.
     #[inline(always)]
     fn lookup<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, coming: &LookupBlock, found: &mut [bool]) {
-        let (count, run_bits) = (found.len(), 2 * self.format().slot_bits);
-        let (low, high) = (self.format().lanes.low, self.format().lanes.high);
+        let (count, run_bits) = (found.len(), 2 * self.shape().format.slot_bits);
+        let (low, high) = (self.shape().format.lanes.low, self.shape().format.lanes.high);
         let slots = self.slots();
         let now = slots.now();
         let mut first = [L::Runs::default(); BLOCK];

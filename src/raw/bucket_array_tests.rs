@@ -5,7 +5,7 @@ use super::locks::Stripes;
 use super::probe::{BucketLayout, BucketLayoutKind, Runs, ThreeWords, Words, with_layout};
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use crate::layout::{Alternates, Bucket, FINGERPRINT_BITS, Fingerprint, Format, Matches, Plan, SLOTS, Slot};
+use crate::layout::{Bucket, FINGERPRINT_BITS, Fingerprint, Format, Matches, Plan, SLOTS, Slot};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, number_of, with_hook};
 use crate::sys::sync::load_locked;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// The first buckets of a geometry, which alone makes buckets.
 fn buckets(count: usize) -> Vec<Bucket> {
     let even = count.next_multiple_of(2);
-    Alternates::new(&Plan::one_shard(16, even as u32, 4)).all_buckets().take(count).collect()
+    Plan::one_shard(16, even as u32, 4).all_buckets().take(count).collect()
 }
 
 fn mask(width: u32) -> u32 {

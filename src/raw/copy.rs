@@ -176,17 +176,17 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// Counts the occupied slots of a shard without writers. Returns `None` if any bit behind the last bucket is set.
     pub(crate) fn occupied(self) -> Option<u64> {
-        self.bucket_array().occupied(self.alternates().all_buckets())
+        self.bucket_array().occupied(self.plan().all_buckets())
     }
 
     /// Like [`occupied`](Self::occupied), but counts in bytes that are to become the words of this shard.
     pub(crate) fn occupied_in(self, bytes: &[u8]) -> Option<u64> {
-        occupied_in(bytes, self.format().slot_bits, self.alternates().all_buckets().len())
+        occupied_in(bytes, self.format().slot_bits, self.plan().all_buckets().len())
     }
 
     /// The bucket and the content of each occupied slot, in a shard without writers.
     pub(crate) fn contents(self) -> impl Iterator<Item = (Bucket, u32)> + use<'a, T> {
-        let slots = self.alternates().all_buckets().flat_map(move |bucket| {
+        let slots = self.plan().all_buckets().flat_map(move |bucket| {
             self.bucket_array().slots(bucket, Optimistic).into_iter().map(move |slot| (bucket, slot))
         });
         slots.filter(|&(_, slot)| slot != 0)
@@ -199,7 +199,7 @@ impl Shard<'_, Tagged<'_>> {
     pub(super) fn catch_up(self, copied: u64, now: u64) {
         let (tags, lanes) = (self.slots.tags(), self.format().lanes);
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
-        for bucket in self.alternates().all_buckets() {
+        for bucket in self.plan().all_buckets() {
             let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= now - copied;
             self.clear_where(&locked, bucket, |run| !lanes.equal(run, 0) & lanes.high, dies);
         }

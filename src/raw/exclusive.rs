@@ -35,13 +35,13 @@ impl<'a, T: Slots> Shard<'a, T> {
     /// Like [`clear`](Self::clear), under locks that the caller holds.
     pub(super) fn clear_locked(self, locked: &LockedAll<'_>) {
         if locked.is_noted() {
-            self.alternates().buckets_from(0, 1).for_each(|first| locked.intend(first, Intent::Clear));
+            self.plan().buckets_from(0, 1).for_each(|first| locked.intend(first, Intent::Clear));
         }
         locked.bump_all();
         self.bucket_array().clear_all(locked);
         locked.set_total(0);
         if locked.is_noted() {
-            self.alternates().buckets_from(0, 1).for_each(|first| locked.fulfil(first));
+            self.plan().buckets_from(0, 1).for_each(|first| locked.fulfil(first));
         }
     }
 }

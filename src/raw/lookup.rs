@@ -1,7 +1,7 @@
 //! The lookup, without locks.
 
 use super::filter::RawFilter;
-use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
+use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, Shape, with_layout};
 use super::shards::Shards;
 use super::slots::{SlotKind, Slots, Tagging};
 use super::stripe::Watch;
@@ -110,7 +110,7 @@ impl<P: Probed> Lookup for P {
 
     #[inline(always)]
     fn attempt_once(&self, mixed: Mixed) -> Option<bool> {
-        with_layout!(BucketLayoutKind::of(self.format().slot_bits), L => {
+        with_layout!(BucketLayoutKind::of(self.shape().format.slot_bits), L => {
             let (found, is_still) = attempt::<P, L, false>(self, mixed);
             (found || is_still()).then_some(found)
         })
@@ -129,7 +129,7 @@ impl<P: Probed> Lookup for P {
 /// Acquire.
 #[inline(always)]
 fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
-    let (geometry, positions, format) = (probed.geometry(), probed.positions(), probed.format());
+    let Shape { geometry, positions, format } = probed.shape();
     let place = geometry.locate_flat::<ONE>(mixed);
     let (lanes, run_bits, slots) = (&format.lanes, 2 * format.slot_bits, probed.slots());
     let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low));

@@ -61,7 +61,7 @@ pub(crate) use self::{
     block::{ContainsEach, contains_each_in},
     growing::layout_of,
     lookup::{Contains, contains_in},
-    probe::{Positions, Probed},
+    probe::{Positions, Probed, Shape},
 };
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use self::{recovery::Unrecoverable, stripe::Stripe};

@@ -3,7 +3,7 @@
 
 use super::block::{Next, contains_each_in};
 use super::lookup::{Contains, Lookup, contains_in};
-use super::probe::Probed;
+use super::probe::{Probed, Shape};
 use super::shards::ShardStrides;
 #[cfg(all(test, cuckoo_loom))]
 use super::shards::Shards;
@@ -95,18 +95,8 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> ShardStrides {
-        self.positions
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.format
+    fn shape(&self) -> Shape<'_, ShardStrides> {
+        Shape { geometry: &self.geometry, positions: self.positions, format: &self.format }
     }
 
     #[inline(always)]

@@ -13,63 +13,47 @@
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use crate::sys::sync::Flag;
 use core::mem;
 
-/// A change of shards in progress. Dropped only on unwind.
+/// A change of one or of all shards in progress. Dropped only on unwind, when it calls the function, which marks them as
+/// interrupted.
 ///
 /// It covers whole operations: one per store and its count would cost up to 10 % of a batch of insertions, querying
 /// `thread::panicking` at each unlock 10 to 15 % of an insertion in cache, and a recount at each copy several times the
 /// copy.
 #[must_use = "a change that is dropped was interrupted"]
-pub(crate) struct PoisonOnUnwind<'a, P: Poison>(&'a P);
+pub(crate) struct PoisonOnUnwind<F: Fn()>(F);
 
-/// What a panic marks as interrupted: the flag of one shard, or all shards.
-pub(crate) trait Poison {
-    fn poison(&self);
-}
-
-impl Poison for Flag {
-    fn poison(&self) {
-        self.set(true);
-    }
-}
-
-impl Poison for Shards {
-    fn poison(&self) {
-        (0..self.plan.shards).for_each(|number| self.at(number, Bare).stripes().interrupted().set(true));
-    }
-}
-
-impl<P: Poison> PoisonOnUnwind<'_, P> {
+impl<F: Fn()> PoisonOnUnwind<F> {
     #[inline(always)]
     pub(crate) fn end(self) {
         mem::forget(self);
     }
 }
 
-impl<P: Poison> Drop for PoisonOnUnwind<'_, P> {
+impl<F: Fn()> Drop for PoisonOnUnwind<F> {
     /// Also runs if user code panics between two critical sections, which costs a recount.
     #[cold]
     #[inline(never)]
     fn drop(&mut self) {
-        self.0.poison();
+        self.0();
     }
 }
 
 impl Shards {
     #[inline(always)]
-    pub(crate) fn begin_change(&self) -> PoisonOnUnwind<'_, Shards> {
-        PoisonOnUnwind(self)
+    pub(crate) fn begin_change(&self) -> PoisonOnUnwind<impl Fn()> {
+        PoisonOnUnwind(|| (0..self.plan.shards).for_each(|at| self.at(at, Bare).stripes().interrupted().set(true)))
     }
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
-    /// [`change`](Self::change) without a closure, for insertions and removals: a closure would keep its captured variables
-    /// in memory.
+    /// [`change`](Self::change) without a closure around the work, for insertions and removals: it would keep its captured
+    /// variables in memory.
     #[inline(always)]
-    pub(super) fn begin_change(self) -> PoisonOnUnwind<'a, Flag> {
-        PoisonOnUnwind(self.stripes().interrupted())
+    pub(super) fn begin_change(self) -> PoisonOnUnwind<impl Fn() + use<'a, T>> {
+        let interrupted = self.stripes().interrupted();
+        PoisonOnUnwind(move || interrupted.set(true))
     }
 
     /// Runs `work` as one change: if it panics, the shard is marked as interrupted.

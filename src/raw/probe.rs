@@ -69,17 +69,20 @@ pub(crate) trait Probed {
 
     fn slots(&self) -> Self::Slots<'_>;
 
-    fn geometry(&self) -> &Geometry;
-
-    fn positions(&self) -> Self::Positions;
-
-    fn format(&self) -> &Format;
+    fn shape(&self) -> Shape<'_, Self::Positions>;
 
     /// The words of all shards.
     fn source(&self) -> &Self::Source;
 
     /// The version of the stripe at this byte.
     fn version(&self, stripe_offset: u64) -> Self::Version<'_>;
+}
+
+/// The places of buckets, and the format of slots.
+pub(crate) struct Shape<'a, P> {
+    pub(crate) geometry: &'a Geometry,
+    pub(crate) positions: P,
+    pub(crate) format: &'a Format,
 }
 
 /// Converts a place to the positions of its buckets and its stripe.
@@ -357,18 +360,8 @@ impl<K: SlotKind> Probed for Flat<K> {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> ShardStrides {
-        self.shards.positions()
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.shards.format
+    fn shape(&self) -> Shape<'_, ShardStrides> {
+        Shape { geometry: &self.geometry, positions: self.shards.positions(), format: &self.shards.format }
     }
 
     #[inline(always)]

@@ -68,7 +68,7 @@ impl<T: Slots> Shard<'_, T> {
             Intent::RemoveAll { slot, fingerprint } => {
                 holds(slot, fingerprint)
                     && Fingerprint::from_slot(fingerprint).is_some()
-                    && u64::from(fingerprint) < 1 << (self.format().slot_bits - self.tag_bits())
+                    && u64::from(fingerprint) < 1 << (self.format().slot_bits - self.plan().tag_bits)
             }
             Intent::Clear => true,
         }
@@ -102,13 +102,13 @@ impl<T: Slots> Shard<'_, T> {
 
     /// The slot with this number in the shard.
     fn slot(self, number: u32) -> Option<Slot> {
-        let bucket = self.alternates().buckets_from(number / SLOTS as u32, 1).next()?;
+        let bucket = self.plan().buckets_from(number / SLOTS as u32, 1).next()?;
         Some(Slot { bucket, begin: u64::from(number) * u64::from(self.format().slot_bits) })
     }
 
     /// The fingerprint in this content of a slot, dead or alive.
     fn stored(self, holds: u32) -> Option<Fingerprint> {
-        Fingerprint::from_slot(holds >> self.tag_bits())
+        Fingerprint::from_slot(holds >> self.plan().tag_bits)
     }
 
     fn class_in(self, slot: Slot, fingerprint: Fingerprint) -> Class {

@@ -4,7 +4,7 @@ use super::bucket_array::BucketArray;
 use super::locks::{Held, Locked, Stripes};
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use crate::layout::{Alternates, Class, Fingerprint, Format};
+use crate::layout::{Alternates, Class, Fingerprint, Format, Plan};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 
 /// The words and stripes of a shard, and the kind of its slots.
@@ -39,9 +39,9 @@ impl<'a, T: Slots> Shard<'a, T> {
         &self.shards.format
     }
 
-    #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(super) fn tag_bits(self) -> u32 {
-        self.shards.plan.tag_bits
+    /// The plan of all shards, or of a table.
+    pub(super) fn plan(self) -> &'a Plan {
+        &self.shards.plan
     }
 
     #[inline(always)]

@@ -96,7 +96,6 @@ impl Stripe {
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(super) fn take_over(&self) {
         crate::sys::sync::release_abandoned(&self.lock);
-        self.interrupted.set(false);
         self.set_count(0);
         self.counters.reset();
     }

@@ -94,7 +94,7 @@ impl Shard<'_, Tagged<'_>> {
     /// Clears the dead slots of some buckets of one stripe. Advances no version: the slots are dead to readers of this
     /// epoch, and readers of an older one retry.
     fn sweep(self, pass: &Pass<'_>, first: u32, count: u32) -> usize {
-        let mut buckets = self.alternates().buckets_from(first, count).peekable();
+        let mut buckets = self.plan().buckets_from(first, count).peekable();
         let Some(&any) = buckets.peek() else { return 0 };
         self.change(|| {
             let locked = self.stripes().lock_one(any);
@@ -112,7 +112,7 @@ impl<T: Slots> Shard<'_, T> {
             return;
         }
         let moment = self.moment();
-        for bucket in self.alternates().all_buckets() {
+        for bucket in self.plan().all_buckets() {
             self.sweep_bucket(locked, moment, bucket);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::layout::{Format, Geometry, Place};
 use crate::raw::probe::BucketLayout;
-use crate::raw::{Bare, Contains, Positions, Probed, contains_in};
+use crate::raw::{Bare, Contains, Positions, Probed, Shape, contains_in};
 use crate::snapshot::Stored;
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::Compiled;
@@ -57,18 +57,8 @@ impl<'a> Probed for Records<'a> {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> RecordStrides {
-        self.positions
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.format
+    fn shape(&self) -> Shape<'_, RecordStrides> {
+        Shape { geometry: &self.geometry, positions: self.positions, format: &self.format }
     }
 
     #[inline(always)]

@@ -95,7 +95,6 @@ fn at_the_end_of_its_reserve_a_filter_refuses() {
     assert!((0..stored).all(|hash| filter.hashed().contains(&hash)));
 }
 
-/// Copies of one key fill its buckets and not the filter, which is no reason to grow.
 /// Everything included, with stripes of 128 bytes.
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -106,6 +105,7 @@ fn small_filters_begin_small() {
     }
 }
 
+/// Copies of one key fill its buckets and not the filter, which is no reason to grow.
 #[test]
 fn copies_of_one_key_do_not_make_a_filter_grow() {
     let filter = growing(30_000, 1_000_000);

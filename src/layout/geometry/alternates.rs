@@ -1,4 +1,4 @@
-//! The buckets of a shard or of a table, and how the two buckets of a class follow from each other.
+//! The two buckets of a class in a shard or a table: how one follows from the other.
 
 use super::{Bucket, Fingerprint};
 use crate::layout::plan::Plan;
@@ -37,15 +37,6 @@ impl Alternates {
             ones: !(u32::MAX << 1 << plan.extension_bits),
             golden: GOLDEN << plan.extension_bits,
         }
-    }
-
-    pub(crate) fn all_buckets(&self) -> impl ExactSizeIterator<Item = Bucket> + use<> {
-        self.buckets_from(0, self.buckets)
-    }
-
-    /// Returns up to `count` buckets of a shard, from this number on.
-    pub(crate) fn buckets_from(&self, first: u32, count: u32) -> impl ExactSizeIterator<Item = Bucket> + use<> {
-        (first..self.buckets.min(first + count)).map(Bucket)
     }
 
     /// Returns the other candidate bucket of a fingerprint in `bucket`. Its own inverse.

@@ -267,8 +267,14 @@ impl Geometry {
 }
 
 impl Plan {
+    /// Returns all buckets of a shard.
     pub(crate) fn all_buckets(&self) -> impl ExactSizeIterator<Item = Bucket> + use<> {
-        (0..self.buckets).map(Bucket)
+        self.buckets_from(0, self.buckets)
+    }
+
+    /// Returns up to `count` buckets of a shard, from this number on.
+    pub(crate) fn buckets_from(&self, first: u32, count: u32) -> impl ExactSizeIterator<Item = Bucket> + use<> {
+        (first..self.buckets.min(first + count)).map(Bucket)
     }
 }
 

@@ -104,7 +104,7 @@ impl<K: SlotKind> Growing<K> {
             (leaf.shard().bucket_array(), self.plan.tag_bits, leaf.shards.plan.extension_bits);
         let width = child.shards.plan.slot_bits;
         let mut words = Packer::new(width, child.shard().bucket_array().filled_by_each());
-        for bucket in leaf.shard().alternates().all_buckets() {
+        for bucket in leaf.shard().plan().all_buckets() {
             let slots = table.slots(bucket, locked).map(|slot| {
                 let apart = self.geometry.alternates().is_apart(slot >> tag_bits, bucket, level);
                 (u64::from(slot) & (u64::MAX >> (u64::BITS - width)), (slot >> bit & 1 == 1) ^ apart)
@@ -194,7 +194,7 @@ impl Leaf {
         let table = self.shard().bucket_array();
         // A copy, which the compiler need not reload.
         let format = *table.format();
-        for bucket in self.shard().alternates().all_buckets() {
+        for bucket in self.shard().plan().all_buckets() {
             let [low, high] = table.runs(&format, bucket, locked);
             work(low);
             if format.has_two_runs() {

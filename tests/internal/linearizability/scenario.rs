@@ -190,7 +190,7 @@ impl Draft {
         let letter = |drawn: u32| Fingerprint::from_slot(drawn | u32::from(drawn & core == 0));
         Draft {
             geometry,
-            buckets: geometry.alternates().all_buckets().collect(),
+            buckets: shape.plan.all_buckets().collect(),
             words: Words::new(&shape.plan),
             alphabet: (0..letters).filter_map(|_| letter(rng.u32(1..=most))).collect(),
             classes: Vec::new(),
