@@ -266,6 +266,12 @@ impl Plan {
         Plan { tag_bits, count_bits, reserve_bits: self.reserve_bits - extent.dropped, extension_bits: level, ..leaf }
     }
 
+    /// Whether the slots of every table have a width that is a multiple of 4 bits, because a tag of 3 bits or more lies in one word
+    /// ([`Tags::most_bits`]).
+    pub(crate) fn has_slots_of_fours(&self) -> bool {
+        self.tag_bits > 2
+    }
+
     pub(crate) fn extent_after(&self, doublings: u32, first_cell: usize) -> Extent {
         Extent { first_cell, depth: doublings, dropped: self.dropped_after(doublings) }
     }

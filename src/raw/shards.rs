@@ -9,13 +9,15 @@ use crate::sys::unaligned;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use crossbeam_utils::CachePadded;
 
-/// The number of words behind the last bucket that a lookup may read.
-const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
+/// The number of words behind the last bucket that a lookup may read. One with tags may be read with all of 16 bytes.
+fn spare(plan: &Plan) -> usize {
+    if unaligned::AVAILABLE && plan.tag_bits == 0 { 1 } else { 2 }
+}
 
 /// Lookups in a table of a growing filter read the first fields alone, beside the numbers of its record.
 #[repr(C)]
 pub(crate) struct Shards {
-    /// The words of all shards, and [`SPARE`] words that stay zero.
+    /// The words of all shards, and [`spare`] words that stay zero.
     pub(super) words: Buffer<AtomicU64>,
     pub(super) stripes: Buffer<CachePadded<Stripe>>,
     pub(super) format: Format,
@@ -83,7 +85,7 @@ impl Shards {
 
     /// The number of words.
     pub(crate) fn words_of(plan: &Plan) -> Option<usize> {
-        plan.shards.checked_mul(plan.words as usize)?.checked_add(SPARE)
+        plan.shards.checked_mul(plan.words as usize)?.checked_add(spare(plan))
     }
 
     /// The number of stripes.

@@ -22,7 +22,21 @@ pub(crate) trait Function<S: Signature> {
     fn run(context: &S::Context, input: S::Input<'_>) -> S::Output;
 }
 
-/// The body of a [`Function`] for this processor.
+/// As [`Function`], for a function that names instructions of AVX2.
+pub(crate) trait Avx2Function<S: Signature> {
+    /// Always inlined, as [`Function::run`].
+    #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), expect(dead_code, reason = "never called without AVX2"))]
+    fn run(context: &S::Context, input: S::Input<'_>, avx2: Avx2) -> S::Output;
+}
+
+/// A proof that this processor has AVX2 and BMI2, and [unaligned loads](super::unaligned::AVAILABLE).
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(
+    #[cfg(all(target_arch = "x86_64", not(miri)))] (),
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))] pub(super) core::convert::Infallible,
+);
+
+/// The body of a function for this processor.
 pub(crate) struct Compiled<S: Signature>(unsafe fn(&S::Context, S::Input<'_>) -> S::Output);
 
 impl<S: Signature> Compiled<S> {
@@ -38,18 +52,19 @@ impl<S: Signature> Compiled<S> {
     /// With the widest vectors of the processor, for loops over arrays.
     pub(crate) fn for_vectors<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("bmi1") && has!("bmi2") {
-                if has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl") {
-                    return Compiled(x86_64::avx512::<S, F>);
-                }
-                if has!("avx2") {
-                    return Compiled(x86_64::avx2::<S, F>);
-                }
-            }
+        if let Some(compiled) = x86_64::in_vectors::<S, F>() {
+            return compiled;
         }
         Compiled(anywhere::<S, F>)
+    }
+
+    /// As [`Compiled::for_vectors`]; `None` if the processor has no AVX2, and in models.
+    pub(crate) fn for_avx2<F: Avx2Function<S>>() -> Option<Self> {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if super::unaligned::AVAILABLE {
+            return x86_64::in_vectors::<S, x86_64::Proven<F>>();
+        }
+        None
     }
 
     #[inline(always)]
@@ -66,7 +81,28 @@ fn anywhere<S: Signature, F: Function<S>>(context: &S::Context, input: S::Input<
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64 {
-    use super::{Function, Signature};
+    use super::{Avx2, Avx2Function, Compiled, Function, Signature};
+    use core::marker::PhantomData;
+    use std::arch::is_x86_feature_detected as has;
+
+    /// An [`Avx2Function`] as a function of [`in_vectors`] and of nothing else.
+    pub(super) struct Proven<F>(PhantomData<F>);
+
+    impl<S: Signature, F: Avx2Function<S>> Function<S> for Proven<F> {
+        #[inline(always)]
+        fn run(context: &S::Context, input: S::Input<'_>) -> S::Output {
+            F::run(context, input, Avx2(()))
+        }
+    }
+
+    /// `None` if the processor has no AVX2.
+    pub(super) fn in_vectors<S: Signature, F: Function<S>>() -> Option<Compiled<S>> {
+        let has_scalars = has!("bmi1") && has!("bmi2");
+        if has_scalars && has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl") {
+            return Some(Compiled(avx512::<S, F>));
+        }
+        (has_scalars && has!("avx2")).then_some(Compiled(avx2::<S, F>))
+    }
 
     #[target_feature(enable = "bmi1,bmi2")]
     pub(super) fn scalars<S: Signature, F: Function<S>>(context: &S::Context, input: S::Input<'_>) -> S::Output {

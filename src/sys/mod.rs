@@ -18,3 +18,4 @@ pub(crate) mod steps;
 #[allow(clippy::disallowed_types)]
 pub(crate) mod sync;
 pub(crate) mod unaligned;
+pub(crate) mod vector;

@@ -1,10 +1,10 @@
-//! Eight bytes at any byte, read by one instruction, concurrently with writers of their words.
+//! Eight or sixteen bytes at any byte, read by one instruction, concurrently with writers of their words.
 //!
 //! The language has no such read: its atomics are aligned, and accesses of different sizes or places may not overlap. On x86-64, an
-//! ordinary load of 8 bytes inside an aligned word is single; across two words it is at worst two loads, each of a part of one
+//! ordinary load of 8 bytes inside an aligned word is single; across words it is at worst several loads, each of a part of one
 //! word, in some order; and loads are not reordered with each other or with later accesses. Inline assembly must have an effect
-//! that the program could have had in the language's model. The effect of this block is that of Acquire loads of the one word or
-//! the two, from which the bytes are assembled: a lookup that reads a bucket by parts, as on other processors (H6, models
+//! that the program could have had in the language's model. The effect of this block is that of Acquire loads of the words, one to
+//! three, from which the bytes are assembled: a lookup that reads a bucket by parts, as on other processors (H6, models
 //! `*_straddling_*`, `*_at_12_bits`).
 //!
 //! The proof of the protocol needs less. Only the bits of the slot in flux change (H6), so a torn read sees every other slot whole;
@@ -14,8 +14,10 @@
 //! version moves across it.
 
 use crate::sys::IS_MODEL;
+use crate::sys::isa::Avx2;
 use crate::sys::memory::Buffer;
 use crate::sys::sync::AtomicU64;
+use crate::sys::vector::Sixteen;
 
 pub(crate) const AVAILABLE: bool = cfg!(all(target_arch = "x86_64", not(miri))) && !IS_MODEL;
 
@@ -44,8 +46,37 @@ pub(crate) fn load(words: &Buffer<AtomicU64>, byte: usize) -> u64 {
     bytes
 }
 
+/// As [`load`], of 16 bytes in up to three words.
+#[inline(always)]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code)]
+pub(crate) fn load_sixteen(_: Avx2, words: &Buffer<AtomicU64>, byte: usize) -> Sixteen {
+    let first = words.start();
+    debug_assert!({
+        words.at((byte + 15) >> 3);
+        true
+    });
+    let bytes: Sixteen;
+    // SAFETY: as in `load`. The first argument proves that the processor has the instruction.
+    unsafe {
+        core::arch::asm!(
+            "vmovdqu {bytes}, xmmword ptr [{first} + {byte}]",
+            bytes = lateout(xmm_reg) bytes,
+            first = in(reg) first,
+            byte = in(reg) byte,
+            options(nostack, preserves_flags)
+        );
+    }
+    bytes
+}
+
 /// Never called where the processor has no such read.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) fn load(_: &Buffer<AtomicU64>, _: usize) -> u64 {
     unreachable!("only where AVAILABLE")
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) fn load_sixteen(avx2: Avx2, _: &Buffer<AtomicU64>, _: usize) -> Sixteen {
+    match avx2.0 {}
 }

@@ -8,13 +8,13 @@ use super::leaf::{Leaf, TableShape, layout_of};
 use crate::layout::{Bucket, CellPlace, Geometry, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::lookup::Lookup;
-use crate::raw::probe::{BucketLayout, Runs, with_layout};
+use crate::raw::probe::{BucketLayout, Bytes, Runs, with_layout};
 use crate::raw::slots::{SlotKind, Slots};
-use crate::raw::stripe::{STRIPE_BYTES, Watch};
+use crate::raw::stripe::STRIPE_BYTES;
 use crate::sys::directory::Member;
-use crate::sys::isa::{Compiled, Function};
+use crate::sys::isa::{Avx2, Avx2Function, Compiled, Function};
 use crate::sys::prefetch::{CacheLevel, level_for};
-use crate::sys::steps::{Step, reached};
+use crate::sys::vector::any_within;
 use core::array;
 use core::marker::PhantomData;
 
@@ -50,41 +50,28 @@ struct Aligned<T>(T);
 struct ContainsEachAs<L>(PhantomData<L>);
 
 pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>, found: &mut [bool]) {
-    let compiled: Compiled<ContainsEach<Growing<K>>> =
-        with_layout!(layout_of(&growing.plan), L => Compiled::for_vectors::<ContainsEachAs<L>>());
+    let in_vectors = K::TIMED && growing.plan.has_slots_of_fours();
+    let compiled = in_vectors
+        .then(Compiled::for_avx2::<ContainsEachInVectors>)
+        .flatten()
+        .unwrap_or_else(|| with_layout!(layout_of(&growing.plan), L => Compiled::for_vectors::<ContainsEachAs<L>>()));
     compiled.call(growing, (next, found));
+}
+
+/// In filters with tags, as the single lookup.
+struct ContainsEachInVectors;
+
+impl<K: SlotKind> Avx2Function<ContainsEach<Growing<K>>> for ContainsEachInVectors {
+    #[inline(always)]
+    fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool]), avx2: Avx2) {
+        growing.contains_each_as::<Bytes>(Some(avx2), next, found);
+    }
 }
 
 impl<K: SlotKind, L: BucketLayout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
     #[inline(always)]
     fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool])) {
-        let level = level_for(growing.word_bytes());
-        // Three blocks: the tables of one are located, the lines of another arrive, and the third is read.
-        let mut blocks: [LookupBlock<'_>; 3] = array::from_fn(|_| LookupBlock::new(growing));
-        let mut left = found.len();
-        growing.ask::<L>(&mut blocks[0], &mut left, next);
-        growing.ask::<L>(&mut blocks[1], &mut left, next);
-        let stripe_shift = growing.plan.stripe_shift;
-        blocks[0].begin::<L>(&growing.geometry, stripe_shift);
-        if let Some(level) = level {
-            (0..BLOCK).for_each(|at| blocks[0].fetch::<L>(at, level));
-        }
-        let mut now = 0;
-        for found in found.chunks_mut(BLOCK) {
-            let next_one = (now + 1) % blocks.len();
-            let last_one = (now + 2) % blocks.len();
-            growing.ask::<L>(&mut blocks[last_one], &mut left, next);
-            blocks[next_one].begin::<L>(&growing.geometry, stripe_shift);
-            let block = &blocks[now];
-            let coming = (blocks[next_one].count > 0).then_some(&blocks[next_one]).zip(level);
-            match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) if block.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(block, coming, found),
-                Ok(found) => growing.lookup::<L, L>(block, coming, found),
-                Err(_) if block.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(block, None, found),
-                Err(_) => growing.lookup::<L, L>(block, None, found),
-            }
-            now = next_one;
-        }
+        growing.contains_each_as::<L>(None, next, found);
     }
 }
 
@@ -188,9 +175,125 @@ impl LookupBlock<'_> {
         *found = is_found;
         change()
     }
+
+    /// Looks up each key by this moment, in tables with the layout `N` or, for a few keys, `L`. Returns nonzero if a version changed.
+    #[inline(always)]
+    fn lookup_in_registers<L: BucketLayout, N: BucketLayout, T: Slots>(
+        &self,
+        coming: Option<(&LookupBlock<'_>, CacheLevel)>,
+        slots: T,
+        moment: T::Moment,
+        found: &mut [bool],
+    ) -> u64 {
+        let [mut first, mut second] = [(); 2].map(|()| Aligned([N::Runs::default(); BLOCK]));
+        let mut changed = 0;
+        let mut read = |at: usize| {
+            let (leaf, run_bits) = (self.leaves[at], self.shapes[at].bucket_bits() / 2);
+            let addresses = [self.addresses[0][at], self.addresses[1][at]].map(u64::from);
+            let (runs, change) = leaf
+                .get()
+                .read(self.stripes[at].into(), addresses, move |words, address| N::read(words, address, run_bits));
+            [first.0[at], second.0[at]] = runs;
+            changed |= change();
+        };
+        match (coming, found.len()) {
+            (Some((coming, level)), BLOCK) => (0..BLOCK).for_each(|at| {
+                read(at);
+                coming.fetch::<L>(at, level);
+            }),
+            // The compiler unrolls this.
+            (_, BLOCK) => (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read)),
+            (_, count) => (0..count).for_each(read),
+        }
+        let mut hits = [0; BLOCK];
+        #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
+        for at in 0..BLOCK {
+            let bits = self.shapes[at].bucket_bits();
+            let width = u64::from(bits / 4);
+            // The fingerprint as stored in this table, above the tag of a live slot.
+            let slot = slots.unit(self.fingerprints[at].into()) & ((1 << width) - 1) | slots.alive(1, moment);
+            let [low, pattern] = [1, slot].map(|value| repeated(value, N::Runs::SLOTS, width));
+            let minus = slots.minus(low);
+            let align = |runs, begin: u32| N::align(runs, begin.into(), bits / 2).hits(minus, pattern);
+            let hit = align(first.0[at], self.begins[0][at]) | align(second.0[at], self.begins[1][at]);
+            hits[at] = hit & low << (width - 1);
+        }
+        for (found, hits) in found.iter_mut().zip(hits) {
+            *found = hits != 0;
+        }
+        if N::Runs::SLOTS != L::Runs::SLOTS {
+            let mut wide = self.wide;
+            while wide != 0 {
+                let at = wide.trailing_zeros() as usize;
+                if let Some(found) = found.get_mut(at) {
+                    changed |= self.lookup_one::<L, _>(at, slots, moment, found);
+                }
+                wide &= wide - 1;
+            }
+        }
+        changed
+    }
+
+    /// As [`LookupBlock::lookup_in_registers`], in tables of any width ([`Plan::has_slots_of_fours`]), with addresses of bytes.
+    #[inline(always)]
+    fn lookup_in_vectors<T: Slots>(
+        &self,
+        avx2: Avx2,
+        coming: Option<(&LookupBlock<'_>, CacheLevel)>,
+        slots: T,
+        moment: T::Moment,
+        found: &mut [bool],
+    ) -> u64 {
+        let [mut patterns, mut most] = [(); 2].map(|()| Aligned([0; BLOCK]));
+        for at in 0..BLOCK {
+            [patterns.0[at], most.0[at]] = self.shapes[at].in_lanes(self.fingerprints[at], slots, moment);
+        }
+        let mut changed = 0;
+        for (at, found) in found.iter_mut().enumerate() {
+            let bytes = [self.addresses[0][at], self.addresses[1][at]];
+            let (fields, change) = self.leaves[at].get().read_sixteen(avx2, self.stripes[at].into(), bytes);
+            *found = any_within(avx2, fields, self.shapes[at].spread(), patterns.0[at], most.0[at]);
+            changed |= change();
+            if let Some((coming, level)) = coming {
+                coming.fetch::<Bytes>(at, level);
+            }
+        }
+        changed
+    }
 }
 
 impl<K: SlotKind> Growing<K> {
+    #[inline(always)]
+    fn contains_each_as<L: BucketLayout>(&self, avx2: Option<Avx2>, next: Next<'_>, found: &mut [bool]) {
+        let level = level_for(self.word_bytes());
+        // Three blocks: the tables of one are located, the lines of another arrive, and the third is read.
+        let mut blocks: [LookupBlock<'_>; 3] = array::from_fn(|_| LookupBlock::new(self));
+        let mut left = found.len();
+        self.ask::<L>(&mut blocks[0], &mut left, next);
+        self.ask::<L>(&mut blocks[1], &mut left, next);
+        let stripe_shift = self.plan.stripe_shift;
+        blocks[0].begin::<L>(&self.geometry, stripe_shift);
+        if let Some(level) = level {
+            (0..BLOCK).for_each(|at| blocks[0].fetch::<L>(at, level));
+        }
+        let mut now = 0;
+        for found in found.chunks_mut(BLOCK) {
+            let next_one = (now + 1) % blocks.len();
+            let last_one = (now + 2) % blocks.len();
+            self.ask::<L>(&mut blocks[last_one], &mut left, next);
+            blocks[next_one].begin::<L>(&self.geometry, stripe_shift);
+            let block = &blocks[now];
+            let coming = (blocks[next_one].count > 0).then_some(&blocks[next_one]).zip(level);
+            match <&mut [bool; BLOCK]>::try_from(&mut *found) {
+                Ok(found) if block.reads_one_run::<L>() => self.lookup::<L, L::Narrow>(avx2, block, coming, found),
+                Ok(found) => self.lookup::<L, L>(avx2, block, coming, found),
+                Err(_) if block.reads_one_run::<L>() => self.lookup::<L, L::Narrow>(avx2, block, None, found),
+                Err(_) => self.lookup::<L, L>(avx2, block, None, found),
+            }
+            now = next_one;
+        }
+    }
+
     /// Locates the next keys and reads the shapes of their tables, in a loop of its own between vectorized ones.
     #[inline(always)]
     fn ask<'a, L: BucketLayout>(&'a self, block: &mut LookupBlock<'a>, left: &mut usize, next: Next<'_>) {
@@ -227,67 +330,23 @@ impl<K: SlotKind> Growing<K> {
         block.any_shape = any_shape;
     }
 
-    /// Looks up each key, in tables with the layout `N` or, for a few keys, `L`. If a version, a cell or the epoch
+    /// Looks up each key, in vectors or in tables with the layout `N` or, for a few keys, `L`. If a version, a cell or the epoch
     /// changed, looks up all of them singly.
-    ///
-    /// Reading a key and prefetching the lines of a coming one alternate, so that some are always under way, and never
-    /// more than the processor can track.
     #[inline(always)]
     fn lookup<L: BucketLayout, N: BucketLayout>(
         &self,
+        avx2: Option<Avx2>,
         block: &LookupBlock<'_>,
         coming: Option<(&LookupBlock<'_>, CacheLevel)>,
         found: &mut [bool],
     ) {
         let slots = self.kind.slots();
         let now = slots.now();
-        let [mut first, mut second] = [(); 2].map(|()| Aligned([N::Runs::default(); BLOCK]));
-        let mut changed = 0;
-        let mut read = |at: usize| {
-            let (leaf, run_bits) = (block.leaves[at], block.shapes[at].bucket_bits() / 2);
-            let (version, words) = (leaf.shards.version(block.stripes[at].into()), leaf.shards.words.view());
-            let begun = version.begin();
-            first.0[at] = N::read(&*words, block.addresses[0][at].into(), run_bits);
-            reached(Step::BucketRead);
-            second.0[at] = N::read(&*words, block.addresses[1][at].into(), run_bits);
-            reached(Step::BucketRead);
-            changed |= version.change_since(begun);
+        let moment = slots.moment(now);
+        let changed = match avx2 {
+            Some(avx2) => block.lookup_in_vectors(avx2, coming, slots, moment, found),
+            None => block.lookup_in_registers::<L, N, _>(coming, slots, moment, found),
         };
-        match (coming, found.len()) {
-            (Some((coming, level)), BLOCK) => (0..BLOCK).for_each(|at| {
-                read(at);
-                coming.fetch::<L>(at, level);
-            }),
-            // The compiler unrolls this.
-            (_, BLOCK) => (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read)),
-            (_, count) => (0..count).for_each(read),
-        }
-        let (moment, mut hits) = (slots.moment(now), [0; BLOCK]);
-        #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
-        for at in 0..BLOCK {
-            let bits = block.shapes[at].bucket_bits();
-            let width = u64::from(bits / 4);
-            // The fingerprint as stored in this table, above the tag of a live slot.
-            let slot = slots.unit(block.fingerprints[at].into()) & ((1 << width) - 1) | slots.alive(1, moment);
-            let [low, pattern] = [1, slot].map(|value| repeated(value, N::Runs::SLOTS, width));
-            let minus = slots.minus(low);
-            let align = |runs, begin: u32| N::align(runs, begin.into(), bits / 2).hits(minus, pattern);
-            let hit = align(first.0[at], block.begins[0][at]) | align(second.0[at], block.begins[1][at]);
-            hits[at] = hit & low << (width - 1);
-        }
-        for (found, hits) in found.iter_mut().zip(hits) {
-            *found = hits != 0;
-        }
-        if N::Runs::SLOTS != L::Runs::SLOTS {
-            let mut wide = block.wide;
-            while wide != 0 {
-                let at = wide.trailing_zeros() as usize;
-                if let Some(found) = found.get_mut(at) {
-                    changed |= block.lookup_one::<L, _>(at, slots, moment, found);
-                }
-                wide &= wide - 1;
-            }
-        }
         if changed | self.directory.change_since(block.turn) != 0 || !slots.is_still(now) {
             self.retry_each(&block.mixed, found);
         }

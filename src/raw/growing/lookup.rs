@@ -1,15 +1,19 @@
 //! The lookup in a growing filter, without locks.
 
 use super::Growing;
-use super::leaf::{Leaf, layout_of};
-use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, hits_less};
+use super::leaf::{Leaf, TableShape, layout_of};
+use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, SLOTS, hits_less};
 use crate::raw::lookup::{Contains, Lookup, Values, values_in};
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{SlotKind, Slots, Tagging};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
-use crate::sys::isa::{Compiled, Function};
+use crate::sys::isa::{Avx2, Avx2Function, Compiled, Function};
+use crate::sys::memory::Buffer;
 use crate::sys::steps::{Step, reached};
+use crate::sys::sync::AtomicU64;
+use crate::sys::unaligned;
+use crate::sys::vector::{Sixteen, Spread, any_within};
 use core::marker::PhantomData;
 
 /// A lookup, compiled per layout: for filters that begin with one shard (`ONE`, most of up to 250,000 keys) or with any
@@ -18,6 +22,16 @@ struct ContainsAs<L, const ONE: bool, const EXTENDED: bool>(PhantomData<L>);
 
 /// The lookup for growing filters of this plan on this processor.
 pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
+    let in_vectors = || match plan.shards {
+        1 if plan.extension_bits > 0 => Compiled::for_avx2::<ContainsInVectors<true, true>>(),
+        1 => Compiled::for_avx2::<ContainsInVectors<true, false>>(),
+        _ => Compiled::for_avx2::<ContainsInVectors<false, false>>(),
+    };
+    let compiled = if K::TIMED && plan.has_slots_of_fours() { in_vectors() } else { None };
+    compiled.unwrap_or_else(|| contains_in_registers(plan))
+}
+
+fn contains_in_registers<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
     with_layout!(layout_of(plan), L => match plan.shards {
         1 if plan.extension_bits > 0 || K::TIMED => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
         1 => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
@@ -42,6 +56,29 @@ impl<K: SlotKind, L: BucketLayout, const ONE: bool, const EXTENDED: bool> Functi
         }
         let found = growing.look_in::<L::Narrow>(cell, leaf, class.fingerprint.get(), [class.first, class.second]);
         found.unwrap_or_else(|| growing.retry(mixed))
+    }
+}
+
+/// A lookup in a filter with tags, which compares the slots of any width in vectors: their widths fall by 4 bits at a time, so half of
+/// the tables of one depth may have buckets of more than 8 bytes, and a branch on that is not predictable.
+struct ContainsInVectors<const ONE: bool, const EXTENDED: bool>;
+
+impl<K: SlotKind, const ONE: bool, const EXTENDED: bool> Avx2Function<Contains<Growing<K>>>
+    for ContainsInVectors<ONE, EXTENDED>
+{
+    #[inline(always)]
+    fn run(growing: &Growing<K>, mixed: Mixed, avx2: Avx2) -> bool {
+        let CellPlace { cell, class } = growing.geometry.whole_place_as::<ONE, EXTENDED>(mixed);
+        let leaf = growing.directory.at(cell);
+        let buckets = [class.first, class.second].map(|bucket| leaf.constants.bucket(bucket));
+        let slots = growing.kind.slots();
+        let now = slots.now();
+        let (stripe, shape) = (growing.stripe_offset(buckets[0]), leaf.constants.shape);
+        let bytes = buckets.map(|bucket| bucket.get() * shape.bucket_bits() / 8);
+        let (fields, change) = leaf.get().read_sixteen(avx2, stripe, bytes);
+        let [pattern, most] = shape.in_lanes(class.fingerprint.get(), slots, slots.moment(now));
+        let found = any_within(avx2, fields, shape.spread(), pattern, most);
+        growing.outcome(cell, leaf, now, found, change).unwrap_or_else(|| growing.retry(mixed))
     }
 }
 
@@ -113,16 +150,29 @@ impl<K: SlotKind> Growing<K> {
         let begins = buckets.map(|bucket| u64::from(bucket.get() * bucket_bits));
         let (stripe, now) = (self.stripe_offset(buckets[0]), slots.now());
         let (found, change) = leaf.get().look::<L, _>(stripe, begins, fingerprint, slots, || slots.moment(now));
+        self.outcome(cell, leaf, now, found, change)
+    }
+
+    /// The answer of a lookup that began at this epoch, or `None` if anything changed since.
+    #[inline(always)]
+    fn outcome<'a>(
+        &'a self,
+        cell: usize,
+        leaf: Member<'_, Leaf>,
+        now: <K::Slots<'a> as Slots>::Now,
+        found: bool,
+        change: impl FnOnce() -> u64,
+    ) -> Option<bool> {
         if found {
             return Some(true);
         }
-        ((change() == 0) & slots.is_still(now) & self.directory.is_at(cell, leaf)).then_some(false)
+        ((change() == 0) & self.kind.slots().is_still(now) & self.directory.is_at(cell, leaf)).then_some(false)
     }
 }
 
 impl Leaf {
-    /// Reads the buckets that begin at these bits. Returns whether one holds the fingerprint, alive at this moment, and a
-    /// function that returns nonzero if the version has changed since.
+    /// Reads the buckets that begin at these bits. Returns whether one holds the fingerprint, alive at this moment, and the function
+    /// of [`Leaf::read`].
     ///
     /// The pattern is computed behind the reads: before them, there are too few registers.
     #[inline(always)]
@@ -135,18 +185,66 @@ impl Leaf {
         moment: impl FnOnce() -> T::Moment,
     ) -> (bool, impl FnOnce() -> u64) {
         let (look, run_bits) = (&self.constants, self.constants.shape.bucket_bits() / 2);
-        let (version, words) = (self.shards.version(stripe), &*self.shards.words.view());
-        let begun = version.begin();
-        let first = L::read_aligned(words, begins[0], run_bits);
-        reached(Step::BucketRead);
-        let second = L::read_aligned(words, begins[1], run_bits);
-        reached(Step::BucketRead);
+        let ([first, second], change) =
+            self.read(stripe, begins, move |words, begin| L::read_aligned(words, begin, run_bits));
         // One slot, then all slots of a run.
         let slot = slots.unit((fingerprint & look.mask).into()) | slots.alive(1, moment());
         let pattern = slot.wrapping_mul(look.low);
         let hits = |run| hits_less(run, pattern, look.minus);
         let found = (first.any_of(hits) | second.any_of(hits)) & look.high != 0;
-        (found, move || version.change_since(begun))
+        (found, change)
+    }
+
+    /// Reads two buckets by a function of their addresses. Returns them, and a function that returns nonzero if the version has
+    /// changed since.
+    #[inline(always)]
+    pub(super) fn read<A, R>(
+        &self,
+        stripe: u64,
+        addresses: [A; 2],
+        read: impl Fn(&Buffer<AtomicU64>, A) -> R,
+    ) -> ([R; 2], impl FnOnce() -> u64) {
+        let (version, words) = (self.shards.version(stripe), &*self.shards.words.view());
+        let begun = version.begin();
+        let [first, second] = addresses;
+        let first = read(words, first);
+        reached(Step::BucketRead);
+        let second = read(words, second);
+        reached(Step::BucketRead);
+        ([first, second], move || version.change_since(begun))
+    }
+
+    /// As [`Leaf::read`], by loads of 16 bytes from these bytes on.
+    #[inline(always)]
+    pub(super) fn read_sixteen(
+        &self,
+        avx2: Avx2,
+        stripe: u64,
+        bytes: [u32; 2],
+    ) -> ([Sixteen; 2], impl FnOnce() -> u64) {
+        self.read(stripe, bytes, move |words, byte| unaligned::load_sixteen(avx2, words, byte as usize))
+    }
+}
+
+impl TableShape {
+    /// The pattern of a slot that is alive, and the largest number by which one differs from it, for [`any_within`].
+    #[inline(always)]
+    pub(super) fn in_lanes<T: Slots>(self, fingerprint: u32, slots: T, moment: T::Moment) -> [u32; 2] {
+        let slot = slots.unit(fingerprint.into()) | slots.alive(1, moment);
+        // Without the bits of the fingerprint that this table does not store.
+        let [pattern, beyond] =
+            [slot, slots.minus(1).wrapping_neg()].map(|number| (number as u32) << (32 - self.width()));
+        [pattern, beyond - 1]
+    }
+
+    #[inline(always)]
+    fn width(self) -> u32 {
+        self.bucket_bits() / SLOTS as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn spread(self) -> &'static Spread {
+        Spread::of(self.width())
     }
 }
 
