@@ -21,29 +21,38 @@ use crate::sys::vector::Sixteen;
 
 pub(crate) const AVAILABLE: bool = cfg!(all(target_arch = "x86_64", not(miri))) && !IS_MODEL;
 
+/// Loads bytes that begin at this one, by this instruction, into a register of this class.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+macro_rules! load {
+    ($instruction:literal, $register:ident, $words:ident, $byte:ident, $size:literal) => {{
+        let first = $words.start();
+        debug_assert!({
+            $words.at(($byte + $size - 1) >> 3);
+            true
+        });
+        let bytes;
+        // SAFETY: 1. the bytes lie in the buffer, to all of which the pointer leads; 2. they are initialised and stay allocated while
+        // the words are borrowed; 3. the effect is that of atomic loads, as above; 4. no stack, no flags; 5. the processor has the
+        // instruction: all have the first, and `Avx2` proves the second.
+        unsafe {
+            core::arch::asm!(
+                $instruction,
+                bytes = lateout($register) bytes,
+                first = in(reg) first,
+                byte = in(reg) $byte,
+                options(nostack, preserves_flags)
+            );
+        }
+        bytes
+    }};
+}
+
 /// Reads the 8 bytes that begin at this byte of the words, all of them in the buffer: a spare word is its last one. Acquire.
 #[inline(always)]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code)]
 pub(crate) fn load(words: &Buffer<AtomicU64>, byte: usize) -> u64 {
-    let first = words.start();
-    debug_assert!({
-        words.at((byte + 7) >> 3);
-        true
-    });
-    let bytes: u64;
-    // SAFETY: 1. the 8 bytes lie in the buffer, to all of which the pointer leads; 2. they are initialised and stay allocated while
-    // `words` is borrowed; 3. the effect is that of atomic loads, as above; 4. no stack, no flags.
-    unsafe {
-        core::arch::asm!(
-            "mov {bytes}, qword ptr [{first} + {byte}]",
-            bytes = lateout(reg) bytes,
-            first = in(reg) first,
-            byte = in(reg) byte,
-            options(nostack, preserves_flags)
-        );
-    }
-    bytes
+    load!("mov {bytes}, qword ptr [{first} + {byte}]", reg, words, byte, 8)
 }
 
 /// As [`load`], of 16 bytes in up to three words.
@@ -51,23 +60,7 @@ pub(crate) fn load(words: &Buffer<AtomicU64>, byte: usize) -> u64 {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code)]
 pub(crate) fn load_sixteen(_: Avx2, words: &Buffer<AtomicU64>, byte: usize) -> Sixteen {
-    let first = words.start();
-    debug_assert!({
-        words.at((byte + 15) >> 3);
-        true
-    });
-    let bytes: Sixteen;
-    // SAFETY: as in `load`. The first argument proves that the processor has the instruction.
-    unsafe {
-        core::arch::asm!(
-            "vmovdqu {bytes}, xmmword ptr [{first} + {byte}]",
-            bytes = lateout(xmm_reg) bytes,
-            first = in(reg) first,
-            byte = in(reg) byte,
-            options(nostack, preserves_flags)
-        );
-    }
-    bytes
+    load!("vmovdqu {bytes}, xmmword ptr [{first} + {byte}]", xmm_reg, words, byte, 16)
 }
 
 /// Never called where the processor has no such read.

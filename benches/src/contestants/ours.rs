@@ -53,6 +53,11 @@ macro_rules! version {
                     let builder = ExpiringFilter::<u64>::builder().capacity(size.keys * 6 / 7 + 1).steps(6);
                     Box::new(Of(builder.time_to_live(std::time::Duration::from_secs(6)).build().expect(FITS)))
                 }),
+                of("growing, expiring, 13 + 3 bits", Family::Kind, 13, |size| {
+                    let builder = ExpiringFilter::<u64>::builder().capacity(size.keys / 60).max_capacity(size.keys * 6 / 7 + 1);
+                    let builder = builder.fingerprint_bits(13).steps(6).time_to_live(std::time::Duration::from_secs(6));
+                    Box::new(Of(builder.build().expect(FITS)))
+                }),
                 of("counting, 13 + 3 bits", Family::Kind, 13, |size| {
                     let builder = CountingFilter::<u64>::builder().capacity(size.keys).counter_bits(3);
                     Box::new(Of(builder.build().expect(FITS)))

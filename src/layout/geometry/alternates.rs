@@ -104,14 +104,9 @@ impl Alternates {
     /// of the extension are inverted, except those of a draw from the core.
     #[inline(always)]
     pub(super) fn extension_at(&self, fingerprint: u32, level: u32, bucket: Bucket) -> u32 {
-        self.extension_of(fingerprint & self.fingerprints, level, bucket)
-    }
-
-    /// As [`Alternates::extension_at`], of a core.
-    #[inline(always)]
-    pub(super) fn extension_of(&self, core: u32, level: u32, bucket: Bucket) -> u32 {
         let is_odd = 0_u32.wrapping_sub(bucket.0 >> level & 1);
-        let apart = (!self.drawn_from::<true>(core) & self.extensions) >> (self.extension_bits - level);
+        let apart = (!self.drawn_from::<true>(fingerprint & self.fingerprints) & self.extensions)
+            >> (self.extension_bits - level);
         bucket.0 & (self.extensions >> (self.extension_bits - level)) ^ is_odd & apart
     }
 

@@ -28,18 +28,13 @@ impl Geometry {
         if self.alternates.extension_bits == 0 {
             return self.cell_place_as::<false, false>(mixed);
         }
-        self.whole_place_as::<true, true>(mixed)
+        let CellPlace { cell, class } = self.cell_place_as::<true, true>(mixed);
+        CellPlace { cell, class: self.whole(class) }
     }
 
-    /// As [`Geometry::cell_place_as`], with the extension in the fingerprint.
     #[inline(always)]
-    pub(crate) fn whole_place_as<const ONE: bool, const EXTENDED: bool>(&self, mixed: Mixed) -> CellPlace {
-        let (CellPlace { cell, mut class }, core) = self.place_and_core::<ONE, EXTENDED>(mixed);
-        if EXTENDED {
-            let extension = self.alternates.extension_of(core, self.alternates.extension_bits, class.first);
-            class.fingerprint.0 |= self.above_reserve(extension);
-        }
-        CellPlace { cell, class }
+    pub(crate) fn whole(&self, class: Class) -> Class {
+        Class { fingerprint: Fingerprint(self.with_extension(class.fingerprint.0, class.first)), ..class }
     }
 
     /// Returns the place of a key. `ONE`: the filter has one shard. `EXTENDED`: buckets may be extended, and the fingerprint lacks
@@ -49,12 +44,7 @@ impl Geometry {
     /// is drawn like a fingerprint. The fraction of that draw is independent of it: the part of the reserve that
     /// selects the table.
     #[inline(always)]
-    pub(crate) fn cell_place_as<const ONE: bool, const EXTENDED: bool>(&self, mixed: Mixed) -> CellPlace {
-        self.place_and_core::<ONE, EXTENDED>(mixed).0
-    }
-
-    #[inline(always)]
-    fn place_and_core<const ONE: bool, const EXTENDED: bool>(&self, Mixed(mixed): Mixed) -> (CellPlace, u32) {
+    pub(crate) fn cell_place_as<const ONE: bool, const EXTENDED: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
         let drawn = mixed & self.drawn;
         let (shard, drawn) = if ONE { (0, drawn) } else { product(drawn, self.shards) };
         let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
@@ -62,8 +52,7 @@ impl Geometry {
         let (core, reserve) = (drawn as u32 + 1, rest >> self.cell_shift);
         let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
         let second = self.alternates.other::<EXTENDED>(core, first, self.wide_buckets as u32);
-        let cell = (shard << self.cell_bits | reserve) as usize;
-        (CellPlace { cell, class: Class { fingerprint, first, second } }, core)
+        CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
     /// As [`Geometry::cell_place_as`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
@@ -84,13 +73,8 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn with_extension(&self, fingerprint: u32, bucket: Bucket) -> u32 {
         let extension = self.alternates.extension_at(fingerprint, self.alternates.extension_bits, bucket);
-        fingerprint | self.above_reserve(extension)
-    }
-
-    #[inline(always)]
-    fn above_reserve(&self, extension: u32) -> u32 {
         // Without an extension, the shift may be by 32 bits.
-        (u64::from(extension) << (self.core_bits + self.cell_bits)) as u32
+        fingerprint | (u64::from(extension) << (self.core_bits + self.cell_bits)) as u32
     }
 
     /// Returns the place of the class for which the table of this extent stores this fingerprint in this bucket.

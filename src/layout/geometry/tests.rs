@@ -77,11 +77,7 @@ proptest! {
         let CellPlace { cell, class } = place;
         prop_assert_eq!(cell >> cell_bits, geometry.shard(mixed));
         prop_assert_eq!(cell & ((1 << cell_bits) - 1), (class.fingerprint.get() >> core) as usize & ((1 << cell_bits) - 1));
-        let whole = |CellPlace { cell, class }| {
-            let fingerprint = geometry.with_extension(class.fingerprint.get(), class.first);
-            CellPlace { cell, class: Class { fingerprint: Fingerprint(fingerprint), ..class } }
-        };
-        prop_assert_eq!(geometry.whole_place_as::<false, true>(mixed), place);
+        let whole = |place: CellPlace| CellPlace { class: geometry.whole(place.class), ..place };
         prop_assert_eq!(whole(geometry.cell_place_as::<false, true>(mixed)), place);
         prop_assert!(shards > 1 || whole(geometry.cell_place_as::<true, true>(mixed)) == place);
         prop_assert!(shards > 1 || whole(geometry.cell_place_narrow::<true, true>(mixed)) == place);

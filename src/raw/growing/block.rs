@@ -14,7 +14,6 @@ use crate::raw::stripe::STRIPE_BYTES;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Avx2, Avx2Function, Compiled, Function};
 use crate::sys::prefetch::{CacheLevel, level_for};
-use crate::sys::vector::any_within;
 use core::array;
 use core::marker::PhantomData;
 
@@ -244,15 +243,17 @@ impl LookupBlock<'_> {
         moment: T::Moment,
         found: &mut [bool],
     ) -> u64 {
+        // Before the reads, where the compiler vectorizes it.
         let [mut patterns, mut most] = [(); 2].map(|()| Aligned([0; BLOCK]));
         for at in 0..BLOCK {
-            [patterns.0[at], most.0[at]] = self.shapes[at].in_lanes(self.fingerprints[at], slots, moment);
+            [patterns.0[at], most.0[at]] = self.shapes[at].sought(self.fingerprints[at], slots, moment);
         }
         let mut changed = 0;
         for (at, found) in found.iter_mut().enumerate() {
-            let bytes = [self.addresses[0][at], self.addresses[1][at]];
-            let (fields, change) = self.leaves[at].get().read_sixteen(avx2, self.stripes[at].into(), bytes);
-            *found = any_within(avx2, fields, self.shapes[at].spread(), patterns.0[at], most.0[at]);
+            let (leaf, bytes) = (self.leaves[at].get(), [self.addresses[0][at], self.addresses[1][at]]);
+            let sought = [patterns.0[at], most.0[at]];
+            let (is_found, change) = leaf.look_in_vectors(avx2, self.stripes[at].into(), bytes, sought);
+            *found = is_found;
             changed |= change();
             if let Some((coming, level)) = coming {
                 coming.fetch::<Bytes>(at, level);

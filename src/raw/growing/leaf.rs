@@ -4,7 +4,7 @@ use crate::layout::{Bucket, Class, Extent, Lanes, Plan, SLOTS, Tags};
 use crate::raw::probe::BucketLayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
-use crate::raw::slots::Bare;
+use crate::raw::slots::{Bare, Slots};
 use crate::sys::directory::New;
 use crate::sys::memory::{Arena, Source};
 use crate::sys::sync::RelaxedCounter;
@@ -61,6 +61,21 @@ impl TableShape {
     #[inline(always)]
     pub(super) fn bucket_bits(self) -> u32 {
         (self.0 & 0xff).into()
+    }
+
+    #[inline(always)]
+    pub(super) fn slot_bits(self) -> u32 {
+        self.bucket_bits() / SLOTS as u32
+    }
+
+    /// The pattern of a live slot with this fingerprint, of which this table may store a part, and the largest number by which one
+    /// differs from it, in the highest bits (`sys/vector`).
+    #[inline(always)]
+    pub(super) fn sought<T: Slots>(self, fingerprint: u32, slots: T, moment: T::Moment) -> [u32; 2] {
+        let slot = slots.unit(fingerprint.into()) | slots.alive(1, moment);
+        let beyond = slots.minus(1).wrapping_neg();
+        let [pattern, beyond] = [slot, beyond].map(|number| (number as u32) << (32 - self.slot_bits()));
+        [pattern, beyond - 1]
     }
 
     /// The number of refills to come: bucket numbers are shorter by as many bits than those after the last refill.

@@ -1,8 +1,8 @@
 //! The lookup in a growing filter, without locks.
 
 use super::Growing;
-use super::leaf::{Leaf, TableShape, layout_of};
-use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, SLOTS, hits_less};
+use super::leaf::{Leaf, layout_of};
+use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Lookup, Values, values_in};
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{SlotKind, Slots, Tagging};
@@ -13,7 +13,7 @@ use crate::sys::memory::Buffer;
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::AtomicU64;
 use crate::sys::unaligned;
-use crate::sys::vector::{Sixteen, Spread, any_within};
+use crate::sys::vector::{Spread, any_within};
 use core::marker::PhantomData;
 
 /// A lookup, compiled per layout: for filters that begin with one shard (`ONE`, most of up to 250,000 keys) or with any
@@ -68,16 +68,16 @@ impl<K: SlotKind, const ONE: bool, const EXTENDED: bool> Avx2Function<Contains<G
 {
     #[inline(always)]
     fn run(growing: &Growing<K>, mixed: Mixed, avx2: Avx2) -> bool {
-        let CellPlace { cell, class } = growing.geometry.whole_place_as::<ONE, EXTENDED>(mixed);
+        let CellPlace { cell, class } = growing.geometry.cell_place_as::<ONE, EXTENDED>(mixed);
+        let class = if EXTENDED { growing.geometry.whole(class) } else { class };
         let leaf = growing.directory.at(cell);
         let buckets = [class.first, class.second].map(|bucket| leaf.constants.bucket(bucket));
         let slots = growing.kind.slots();
         let now = slots.now();
         let (stripe, shape) = (growing.stripe_offset(buckets[0]), leaf.constants.shape);
         let bytes = buckets.map(|bucket| bucket.get() * shape.bucket_bits() / 8);
-        let (fields, change) = leaf.get().read_sixteen(avx2, stripe, bytes);
-        let [pattern, most] = shape.in_lanes(class.fingerprint.get(), slots, slots.moment(now));
-        let found = any_within(avx2, fields, shape.spread(), pattern, most);
+        let sought = shape.sought(class.fingerprint.get(), slots, slots.moment(now));
+        let (found, change) = leaf.get().look_in_vectors(avx2, stripe, bytes, sought);
         growing.outcome(cell, leaf, now, found, change).unwrap_or_else(|| growing.retry(mixed))
     }
 }
@@ -195,6 +195,20 @@ impl Leaf {
         (found, change)
     }
 
+    /// As [`Leaf::look`], of buckets that begin at these bytes, for what [`TableShape::sought`] returned.
+    #[inline(always)]
+    pub(super) fn look_in_vectors(
+        &self,
+        avx2: Avx2,
+        stripe: u64,
+        bytes: [u32; 2],
+        [pattern, most]: [u32; 2],
+    ) -> (bool, impl FnOnce() -> u64) {
+        let (fields, change) =
+            self.read(stripe, bytes, move |words, byte| unaligned::load_sixteen(avx2, words, byte as usize));
+        (any_within(avx2, fields, Spread::of(self.constants.shape.slot_bits()), pattern, most), change)
+    }
+
     /// Reads two buckets by a function of their addresses. Returns them, and a function that returns nonzero if the version has
     /// changed since.
     #[inline(always)]
@@ -212,39 +226,6 @@ impl Leaf {
         let second = read(words, second);
         reached(Step::BucketRead);
         ([first, second], move || version.change_since(begun))
-    }
-
-    /// As [`Leaf::read`], by loads of 16 bytes from these bytes on.
-    #[inline(always)]
-    pub(super) fn read_sixteen(
-        &self,
-        avx2: Avx2,
-        stripe: u64,
-        bytes: [u32; 2],
-    ) -> ([Sixteen; 2], impl FnOnce() -> u64) {
-        self.read(stripe, bytes, move |words, byte| unaligned::load_sixteen(avx2, words, byte as usize))
-    }
-}
-
-impl TableShape {
-    /// The pattern of a slot that is alive, and the largest number by which one differs from it, for [`any_within`].
-    #[inline(always)]
-    pub(super) fn in_lanes<T: Slots>(self, fingerprint: u32, slots: T, moment: T::Moment) -> [u32; 2] {
-        let slot = slots.unit(fingerprint.into()) | slots.alive(1, moment);
-        // Without the bits of the fingerprint that this table does not store.
-        let [pattern, beyond] =
-            [slot, slots.minus(1).wrapping_neg()].map(|number| (number as u32) << (32 - self.width()));
-        [pattern, beyond - 1]
-    }
-
-    #[inline(always)]
-    fn width(self) -> u32 {
-        self.bucket_bits() / SLOTS as u32
-    }
-
-    #[inline(always)]
-    pub(super) fn spread(self) -> &'static Spread {
-        Spread::of(self.width())
     }
 }
 
