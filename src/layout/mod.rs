@@ -14,7 +14,7 @@ pub(crate) use geometry::{Alternates, Bucket, CellPlace, Class, Fingerprint, Geo
 pub(crate) use growth::{Accuracy, Doubled, Extent, LAST_LOAD, Ungrowable, growing_fingerprint_bits};
 pub(crate) use lanes::{Lanes, SLOTS, hits, hits_less, occupied_in, repeated};
 pub(crate) use packed::{Packer, unpack};
-pub(crate) use path::{Hop, Path, Search, SearchBudget, ShortPath, find_short};
+pub(crate) use path::{FOUR_HOPS, Hop, Path, Search, SearchBudget, ShortPath, Steps, TWO_HOPS, find_short};
 pub(crate) use plan::{
     FINGERPRINT_BITS, Plan, Unplannable, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,
 };

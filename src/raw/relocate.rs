@@ -1,6 +1,6 @@
 //! Relocation: making room for a key whose buckets are full.
 
-use super::bucket_array::{Optimistic, Reading};
+use super::bucket_array::{BucketArray, Optimistic, Reading};
 use super::counters::Event;
 use super::intent::{self, Intent};
 use super::locks::{AllOfShard, Held};
@@ -11,34 +11,90 @@ use super::slots::Slots;
 use super::stripe::EMPTIED;
 use crate::error::InsertError;
 use crate::layout::{
-    Bucket, Class, Doubled, Fingerprint, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, find_short,
+    Bucket, Class, Doubled, FOUR_HOPS, Fingerprint, Format, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath,
+    Slot, Steps, TWO_HOPS, find_short,
 };
-use crate::sys::isa::{Compiled, Function, Of};
+use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 use crate::sys::unaligned;
+use core::marker::PhantomData;
 
-/// [`find_short`], compiled for vectors.
-struct FindShort;
+/// The content of a bucket as a search keeps it.
+trait Contents: Copy + 'static {
+    const RUNS: usize;
 
-impl<'a, T: Slots, R: Reading> Function<Of<Shard<'a, T>, (Class, T::Moment, R), Option<ShortPath>>> for FindShort {
+    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, reading: impl Reading) -> Self;
+
+    fn runs(self) -> [u64; 2];
+}
+
+/// One run, by one load.
+impl Contents for u64 {
+    const RUNS: usize = 1;
+
     #[inline(always)]
-    fn run(shard: &Shard<'a, T>, (class, moment, reading): (Class, T::Moment, R)) -> Option<ShortPath> {
+    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, _: impl Reading) -> Self {
+        array.run_at_once(format.begin(bucket))
+    }
+
+    #[inline(always)]
+    fn runs(self) -> [u64; 2] {
+        [self, 0]
+    }
+}
+
+/// One run or two.
+impl Contents for [u64; 2] {
+    const RUNS: usize = 2;
+
+    #[inline(always)]
+    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, reading: impl Reading) -> Self {
+        array.runs(format, bucket, reading)
+    }
+
+    #[inline(always)]
+    fn runs(self) -> [u64; 2] {
+        self
+    }
+}
+
+/// [`find_short`] in a shard, from one number of a bucket to another.
+struct FindShort<const FROM: usize, const TO: usize>;
+
+struct FindIn<'a, T: Slots, R, B>(PhantomData<(Shard<'a, T>, R, B)>);
+
+impl<'a, T: Slots, R: Reading, B: Contents> Signature for FindIn<'a, T, R, B> {
+    type Context = Shard<'a, T>;
+    type Input<'s> = (Class, T::Moment, R, &'s mut Steps<B>);
+    type Output = Option<ShortPath>;
+}
+
+impl<'a, T: Slots, R: Reading, B: Contents, const FROM: usize, const TO: usize> Function<FindIn<'a, T, R, B>>
+    for FindShort<FROM, TO>
+{
+    #[inline(always)]
+    fn run(
+        shard: &Shard<'a, T>,
+        (class, moment, reading, steps): (Class, T::Moment, R, &mut Steps<B>),
+    ) -> Option<ShortPath> {
         // Copies stay in registers: after each read the compiler would reload anything else.
         let (array, alternates, format) = (shard.bucket_array(), *shard.alternates(), *shard.format());
         let slots = shard.slots;
         let room = move |run| slots.lowest_room(format.lanes, run, moment) != 0;
-        let (roots, alternate) =
-            ([class.first, class.second], |fingerprint, bucket| alternates.alternate(fingerprint, bucket));
-        let slots_of = |runs| shard.fingerprints(format.slots(runs), moment);
-        if unaligned::AVAILABLE && format.packing == Packing::Run {
-            let read = |bucket| array.run_at_once(format.begin(bucket));
-            find_short(roots, read, |run| slots_of([run, 0]), room, alternate)
-        } else {
-            let read = |bucket| array.runs(&format, bucket, reading);
-            let has_room = |[low, high]: [u64; 2]| room(low) || format.has_two_runs() && room(high);
-            find_short(roots, read, slots_of, has_room, alternate)
-        }
+        let has_room = |contents: B| {
+            let [low, high] = contents.runs();
+            room(low) || B::RUNS == 2 && format.has_two_runs() && room(high)
+        };
+        find_short(
+            steps,
+            FROM..TO,
+            [class.first, class.second],
+            |bucket| B::read(array, &format, bucket, reading),
+            |contents| shard.fingerprints(format.slots(contents.runs()), moment),
+            has_room,
+            |fingerprint, bucket| alternates.alternate(fingerprint, bucket),
+        )
     }
 }
 
@@ -66,8 +122,21 @@ impl<T: Slots> Shard<'_, T> {
     /// Searches a path of up to four hops.
     #[inline(always)]
     pub(super) fn find_short_path<R: Reading>(self, class: Class, moment: T::Moment, reading: R) -> Option<ShortPath> {
-        type Find<'a, T, R> = Of<Shard<'a, T>, (Class, <T as Slots>::Moment, R), Option<ShortPath>>;
-        Compiled::<Find<'_, T, R>>::for_vectors::<FindShort>().call(&self, (class, moment, reading))
+        if unaligned::AVAILABLE && self.format().packing == Packing::Run {
+            self.find_short_as::<u64, R>(class, moment, reading)
+        } else {
+            self.find_short_as::<[u64; 2], R>(class, moment, reading)
+        }
+    }
+
+    /// Scalars find paths of one or two hops sooner, and most have no more. Vectors search the other buckets faster.
+    #[inline(always)]
+    fn find_short_as<B: Contents, R: Reading>(self, class: Class, moment: T::Moment, reading: R) -> Option<ShortPath> {
+        let mut steps = Steps::<B>::new();
+        FindShort::<0, TWO_HOPS>::run(&self, (class, moment, reading, &mut steps)).or_else(|| {
+            let in_vectors = Compiled::<FindIn<'_, T, R, B>>::for_vectors::<FindShort<TWO_HOPS, FOUR_HOPS>>();
+            in_vectors.call(&self, (class, moment, reading, &mut steps))
+        })
     }
 
     /// The live fingerprints of these slots, or 0.

@@ -5,7 +5,7 @@
 
 mod short;
 
-pub(crate) use short::{ShortPath, find_short};
+pub(crate) use short::{FOUR_HOPS, ShortPath, Steps, TWO_HOPS, find_short};
 
 use super::geometry::{Bucket, Fingerprint};
 use super::lanes::SLOTS;

@@ -4,10 +4,20 @@ use super::Hop;
 use crate::layout::{Bucket, Fingerprint, SLOTS};
 use crate::sys::IS_MODEL;
 use arrayvec::ArrayVec;
+use core::ops::Range;
 
-/// The buckets that [`find_short`] expands: the roots, the buckets that they lead to, and those that these lead to. In models, only
-/// the roots.
-const EXPANDED: usize = if IS_MODEL { 2 } else { 2 + 2 * SLOTS + 2 * SLOTS * SLOTS };
+/// The number of buckets out of which a search reads hops for paths of one or two hops: the two roots, and the buckets to which these
+/// lead.
+pub(crate) const TWO_HOPS: usize = 2 + 2 * SLOTS;
+
+/// As [`TWO_HOPS`], for up to four hops. In models, no path has more than two.
+pub(crate) const FOUR_HOPS: usize = if IS_MODEL { TWO_HOPS } else { 2 + SLOTS * EXPANDED };
+
+/// The number of buckets whose hops a search keeps, because a longer path may lead through them.
+const EXPANDED: usize = if IS_MODEL { 2 } else { TWO_HOPS + 2 * SLOTS * SLOTS };
+
+/// The hops out of the buckets of a search, which are numbered level by level, the roots first.
+pub(crate) type Steps<B> = ArrayVec<Step<B>, EXPANDED>;
 
 /// A path of up to four hops out of two full buckets, beginning at the free end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,21 +27,26 @@ pub(crate) struct ShortPath {
     pub(crate) buckets: usize,
 }
 
-/// Returns a path of [`Search::find`](super::Search::find) if up to four hops make room.
+/// Returns a path of [`Search::find`](super::Search::find) if a hop out of one of the buckets with these numbers leads to room. `steps`
+/// has the hops out of all buckets before them, and takes more. If it has fewer, another thread emptied a slot, and there is room
+/// nearer: the result is `None`.
 ///
 /// No bucket is marked as visited: a shortest path visits none twice. The four buckets to which one bucket leads are read before any is
 /// checked for room: they are fetched together, and the compiler vectorises the checks.
 #[inline(always)]
 pub(crate) fn find_short<B: Copy>(
+    steps: &mut Steps<B>,
+    numbers: Range<usize>,
     roots: [Bucket; 2],
     read: impl Fn(Bucket) -> B + Copy,
     slots_of: impl Fn(B) -> [u32; SLOTS] + Copy,
     has_room: impl Fn(B) -> bool + Copy,
     alternate: impl Fn(Fingerprint, Bucket) -> Bucket + Copy,
 ) -> Option<ShortPath> {
-    let mut steps = ArrayVec::<Step<B>, EXPANDED>::new();
-    for number in 0..2 + SLOTS * EXPANDED {
-        // Steps are numbered level by level.
+    if steps.len() < numbers.start {
+        return None;
+    }
+    for number in numbers {
         let (from, bucket) = match roots.get(number) {
             Some(&root) => (root, read(root)),
             None => {
@@ -57,7 +72,7 @@ pub(crate) fn find_short<B: Copy>(
 }
 
 /// The hops out of a bucket.
-pub(super) struct Step<B> {
+pub(crate) struct Step<B> {
     from: Bucket,
     pub(super) fingerprints: [Fingerprint; SLOTS],
     pub(super) to: [Bucket; SLOTS],

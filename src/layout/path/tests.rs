@@ -45,13 +45,19 @@ impl Model {
     }
 
     fn search_short(&self, roots: [usize; 2]) -> Option<ShortPath> {
-        find_short(
-            roots.map(|root| self.buckets[root]),
-            |bucket| self.slots[bucket.index()],
-            |slots| slots,
-            |slots| slots.contains(&0),
-            |fingerprint, bucket| self.buckets[self.alternate(fingerprint.get(), bucket.index())],
-        )
+        let mut steps = Steps::new();
+        let mut find = |numbers| {
+            find_short(
+                &mut steps,
+                numbers,
+                roots.map(|root| self.buckets[root]),
+                |bucket| self.slots[bucket.index()],
+                |slots| slots,
+                |slots| slots.contains(&0),
+                |fingerprint, bucket| self.buckets[self.alternate(fingerprint.get(), bucket.index())],
+            )
+        };
+        find(0..TWO_HOPS).or_else(|| find(TWO_HOPS..FOUR_HOPS))
     }
 
     /// Returns the number of hops to the nearest bucket with room, by a naive unbounded search.
@@ -154,6 +160,29 @@ proptest! {
                 model.apply(roots, &short)?;
             }
         }
+    }
+}
+
+/// The four fingerprints of each bucket lead to buckets of their own, numbered as the search numbers them, and the last one has room.
+#[test]
+fn a_search_goes_on_where_it_stopped_unless_a_slot_was_emptied() {
+    for emptied in [None, Some(5)] {
+        let (mut steps, roots) = (Steps::new(), [0, 1].map(Bucket::new));
+        let mut find = |numbers| {
+            find_short(
+                &mut steps,
+                numbers,
+                roots,
+                |bucket| bucket.get(),
+                |bucket| if emptied == Some(bucket) { [1, 0, 3, 4] } else { [1, 2, 3, 4] },
+                |bucket| bucket == 45,
+                |fingerprint, bucket| Bucket::new(4 * bucket.get() + fingerprint.get() + 1),
+            )
+        };
+        assert_eq!(find(0..TWO_HOPS), None);
+        let path = find(TWO_HOPS..FOUR_HOPS);
+        let hops = path.map(|path| path.hops.iter().map(|hop| [hop.from, hop.to].map(Bucket::get)).collect());
+        assert_eq!(hops, emptied.is_none().then(|| vec![[10, 45], [2, 10], [0, 2]]));
     }
 }
 
