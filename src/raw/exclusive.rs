@@ -87,7 +87,7 @@ impl<T: Slots> Exclusive<'_, T> {
     ) -> Inserted<H> {
         let Exclusive { shard, ref held } = *self;
         let locked = &held.locked;
-        if let Some(path) = shard.find_short_path(class, held.moment, locked) {
+        if let Some(path) = shard.call_find_short_path(class, held.moment) {
             budget.learn(true);
             owner.searched(path.buckets);
             return Ok(self.apply_path(path.hops.iter().copied(), class, value));

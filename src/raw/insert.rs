@@ -106,7 +106,7 @@ impl<T: Slots> Shard<'_, T> {
         put: Put,
         budget: &mut SearchBudget,
     ) -> Inserted<H> {
-        let found = self.find_short_path(class, self.moment(), Optimistic);
+        let found = self.find_short_path(class, self.moment());
         if let Some(path) = &found
             && let Some(result) = self.relocate_along(owner, path.hops.iter().copied(), class, put)?
         {

@@ -68,7 +68,7 @@ impl<T: Slots> Shard<'_, T> {
                 None => !self.bucket_array().matching(bucket, Optimistic, self.room(moment)).any(),
             };
             let mut changed = search.looked_at().filter(|&(bucket, _)| states[stripes.number(bucket)].1);
-            if !changed.all(stands) || self.find_short_path(class, moment, Optimistic).is_some() {
+            if !changed.all(stands) || self.call_find_short_path(class, moment).is_some() {
                 return Ok(Some(false));
             }
         }
