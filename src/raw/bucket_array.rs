@@ -289,6 +289,17 @@ impl Reading for UnderLock {
     }
 }
 
+/// [`UnderLock`] or [`Optimistic`], which are one instruction, except in models. So functions with this are compiled once for both.
+#[derive(Clone, Copy)]
+pub(super) struct UnderLockIf(pub(super) bool);
+
+impl Reading for UnderLockIf {
+    #[inline(always)]
+    fn load(self, word: &AtomicU64) -> u64 {
+        if self.0 { UnderLock.load(word) } else { Optimistic.load(word) }
+    }
+}
+
 /// Reads while the whole shard is locked.
 impl Reading for &LockedAll<'_> {
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! Writing with all stripes of a shard locked: one insertion whose paths other writers keep spoiling, many changes in a
 //! row, or a clear. Lookups proceed concurrently.
 
+use super::bucket_array::UnderLockIf;
 use super::counters::Event;
 use super::intent::Intent;
 use super::locks::{AllOfShard, Held, LockedAll};
@@ -87,7 +88,7 @@ impl<T: Slots> Exclusive<'_, T> {
     ) -> Inserted<H> {
         let Exclusive { shard, ref held } = *self;
         let locked = &held.locked;
-        if let Some(path) = shard.call_find_short_path(class, held.moment) {
+        if let Some(path) = shard.call_find_short_path(class, held.moment, UnderLockIf(true)) {
             budget.learn(true);
             owner.searched(path.buckets);
             return Ok(self.apply_path(path.hops.iter().copied(), class, value));

@@ -1,6 +1,6 @@
 //! Relocation: making room for a key whose buckets are full.
 
-use super::bucket_array::{BucketArray, Optimistic, Reading};
+use super::bucket_array::{BucketArray, Optimistic, Reading, UnderLockIf};
 use super::counters::Event;
 use super::intent::{self, Intent};
 use super::locks::{AllOfShard, Held};
@@ -24,7 +24,7 @@ use core::marker::PhantomData;
 trait Contents: Copy + 'static {
     const RUNS: usize;
 
-    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket) -> Self;
+    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, reading: UnderLockIf) -> Self;
 
     fn runs(self) -> [u64; 2];
 }
@@ -34,7 +34,7 @@ impl Contents for u64 {
     const RUNS: usize = 1;
 
     #[inline(always)]
-    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket) -> Self {
+    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, _: UnderLockIf) -> Self {
         array.run_at_once(format.begin(bucket))
     }
 
@@ -49,8 +49,8 @@ impl Contents for [u64; 2] {
     const RUNS: usize = 2;
 
     #[inline(always)]
-    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket) -> Self {
-        array.runs(format, bucket, Optimistic)
+    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, reading: UnderLockIf) -> Self {
+        array.runs(format, bucket, reading)
     }
 
     #[inline(always)]
@@ -66,13 +66,16 @@ struct FindIn<'a, T: Slots, B>(PhantomData<(Shard<'a, T>, B)>);
 
 impl<'a, T: Slots, B: Contents> Signature for FindIn<'a, T, B> {
     type Context = Shard<'a, T>;
-    type Input<'s> = (Class, T::Moment, &'s mut Steps<B>);
+    type Input<'s> = (Class, T::Moment, UnderLockIf, &'s mut Steps<B>);
     type Output = Option<ShortPath>;
 }
 
 impl<'a, T: Slots, B: Contents, const FROM: usize, const TO: usize> Function<FindIn<'a, T, B>> for FindShort<FROM, TO> {
     #[inline(always)]
-    fn run(shard: &Shard<'a, T>, (class, moment, steps): (Class, T::Moment, &mut Steps<B>)) -> Option<ShortPath> {
+    fn run(
+        shard: &Shard<'a, T>,
+        (class, moment, reading, steps): (Class, T::Moment, UnderLockIf, &mut Steps<B>),
+    ) -> Option<ShortPath> {
         // Copies stay in registers: after each read the compiler would reload anything else.
         let (array, alternates, format) = (shard.bucket_array(), *shard.alternates(), *shard.format());
         let slots = shard.slots;
@@ -85,7 +88,7 @@ impl<'a, T: Slots, B: Contents, const FROM: usize, const TO: usize> Function<Fin
             steps,
             FROM..TO,
             [class.first, class.second],
-            |bucket| B::read(array, &format, bucket),
+            |bucket| B::read(array, &format, bucket, reading),
             |contents| shard.fingerprints(format.slots(contents.runs()), moment),
             has_room,
             |fingerprint, bucket| alternates.alternate(fingerprint, bucket),
@@ -114,30 +117,35 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// Searches a path of up to four hops. It is a hint, which is exact under all locks of the shard.
+    /// Searches a path of up to four hops.
     #[inline(always)]
-    pub(super) fn find_short_path(self, class: Class, moment: T::Moment) -> Option<ShortPath> {
+    pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: UnderLockIf) -> Option<ShortPath> {
         if unaligned::AVAILABLE && self.format().packing == Packing::Run {
-            self.find_short_as::<u64>(class, moment)
+            self.find_short_as::<u64>(class, moment, reading)
         } else {
-            self.find_short_as::<[u64; 2]>(class, moment)
+            self.find_short_as::<[u64; 2]>(class, moment, reading)
         }
     }
 
     /// As [`find_short_path`](Self::find_short_path), by a call. Single insertions take 4 % longer with it, and a program is 30 KB
     /// larger without it.
     #[inline(never)]
-    pub(super) fn call_find_short_path(self, class: Class, moment: T::Moment) -> Option<ShortPath> {
-        self.find_short_path(class, moment)
+    pub(super) fn call_find_short_path(
+        self,
+        class: Class,
+        moment: T::Moment,
+        reading: UnderLockIf,
+    ) -> Option<ShortPath> {
+        self.find_short_path(class, moment, reading)
     }
 
     /// Scalars find paths of one or two hops sooner, and most have no more. Vectors search the other buckets faster.
     #[inline(always)]
-    fn find_short_as<B: Contents>(self, class: Class, moment: T::Moment) -> Option<ShortPath> {
+    fn find_short_as<B: Contents>(self, class: Class, moment: T::Moment, reading: UnderLockIf) -> Option<ShortPath> {
         let mut steps = Steps::<B>::new();
-        FindShort::<0, TWO_HOPS>::run(&self, (class, moment, &mut steps)).or_else(|| {
+        FindShort::<0, TWO_HOPS>::run(&self, (class, moment, reading, &mut steps)).or_else(|| {
             let in_vectors = Compiled::<FindIn<'_, T, B>>::for_vectors::<FindShort<TWO_HOPS, FOUR_HOPS>>();
-            in_vectors.call(&self, (class, moment, &mut steps))
+            in_vectors.call(&self, (class, moment, reading, &mut steps))
         })
     }
 
