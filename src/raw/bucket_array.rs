@@ -88,7 +88,7 @@ impl<'a> BucketArray<'a> {
     /// The runs of a bucket, each below other bits; the second is meaningless where a bucket has one run. `format` is
     /// that of the filter, or a copy of it.
     #[inline(always)]
-    pub(super) fn runs(self, format: &Format, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
+    pub(super) fn runs(self, format: &Format, bucket: Bucket, reading: Reading) -> [u64; 2] {
         if let Packing::Word = format.packing {
             return [reading.load(self.word(u64::from(bucket.get()))), 0];
         }
@@ -99,7 +99,7 @@ impl<'a> BucketArray<'a> {
 
     /// The run that begins at this bit, below other bits.
     #[inline(always)]
-    fn run(self, format: &Format, begin: u64, reading: impl Reading) -> u64 {
+    fn run(self, format: &Format, begin: u64, reading: Reading) -> u64 {
         if unaligned::AVAILABLE && begin % 8 + format.run_bits() <= 64 {
             return self.run_at_once(begin);
         }
@@ -118,7 +118,7 @@ impl<'a> BucketArray<'a> {
     }
 
     #[inline]
-    pub(crate) fn slots(self, bucket: Bucket, reading: impl Reading) -> [u32; SLOTS] {
+    pub(crate) fn slots(self, bucket: Bucket, reading: Reading) -> [u32; SLOTS] {
         self.format().slots(self.runs(self.format(), bucket, reading))
     }
 
@@ -129,7 +129,7 @@ impl<'a> BucketArray<'a> {
 
     /// The slots of a bucket whose highest bit `is` sets in its runs. Exact under the bucket's lock, otherwise a hint.
     #[inline(always)]
-    pub(super) fn matching(self, bucket: Bucket, reading: impl Reading, is: impl Fn(u64) -> u64) -> Matches {
+    pub(super) fn matching(self, bucket: Bucket, reading: Reading, is: impl Fn(u64) -> u64) -> Matches {
         let [low, high] = self.runs(self.format(), bucket, reading);
         Matches { bucket, low: is(low), high: if self.format().has_two_runs() { is(high) } else { 0 } }
     }
@@ -139,7 +139,7 @@ impl<'a> BucketArray<'a> {
     /// a hint. Selected without a branch, which would be unpredictable. Of the result of `room`, only the lowest slot
     /// need be exact.
     #[inline(always)]
-    pub(super) fn lower(self, buckets: [Bucket; 2], reading: impl Reading, room: impl Fn(u64) -> u64) -> Option<Slot> {
+    pub(super) fn lower(self, buckets: [Bucket; 2], reading: Reading, room: impl Fn(u64) -> u64) -> Option<Slot> {
         let format = self.format();
         if !unaligned::AVAILABLE || format.has_two_runs() {
             let matching = |bucket| self.matching(bucket, reading, &room);
@@ -261,49 +261,30 @@ pub(super) fn acquire(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
 }
 
-/// The way in which a writer reads words.
-pub(crate) trait Reading: Copy {
-    fn load(self, word: &AtomicU64) -> u64;
-}
-
-/// Reads without locks, for hints that are checked again under them.
+/// How a writer reads words. Both are one instruction, except in models.
 #[derive(Clone, Copy)]
-pub(crate) struct Optimistic;
+pub(crate) enum Reading {
+    /// Without locks, for hints that are checked again under them.
+    Optimistic,
+    /// Under the lock of the bucket's stripe.
+    UnderLock,
+}
+pub(crate) use Reading::{Optimistic, UnderLock};
 
-impl Reading for Optimistic {
+impl Reading {
     #[inline(always)]
-    fn load(self, word: &AtomicU64) -> u64 {
-        // Relaxed: a hint that is checked again under the locks (H4).
-        word.load(Ordering::Relaxed)
+    pub(super) fn load(self, word: &AtomicU64) -> u64 {
+        match self {
+            // Relaxed: a hint that is checked again under the locks (H4).
+            Optimistic => word.load(Ordering::Relaxed),
+            UnderLock => load_locked(word),
+        }
     }
 }
 
-/// Reads under the lock of the bucket's stripe.
-#[derive(Clone, Copy)]
-pub(crate) struct UnderLock;
-
-impl Reading for UnderLock {
+impl From<&LockedAll<'_>> for Reading {
     #[inline(always)]
-    fn load(self, word: &AtomicU64) -> u64 {
-        load_locked(word)
-    }
-}
-
-/// [`UnderLock`] or [`Optimistic`], which are one instruction, except in models. So functions with this are compiled once for both.
-#[derive(Clone, Copy)]
-pub(super) struct UnderLockIf(pub(super) bool);
-
-impl Reading for UnderLockIf {
-    #[inline(always)]
-    fn load(self, word: &AtomicU64) -> u64 {
-        if self.0 { UnderLock.load(word) } else { Optimistic.load(word) }
-    }
-}
-
-/// Reads while the whole shard is locked.
-impl Reading for &LockedAll<'_> {
-    #[inline(always)]
-    fn load(self, word: &AtomicU64) -> u64 {
-        load_locked(word)
+    fn from(_: &LockedAll<'_>) -> Self {
+        UnderLock
     }
 }

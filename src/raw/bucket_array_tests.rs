@@ -1,6 +1,6 @@
 //! Every read and write of buckets, at every width, against plain slots.
 
-use super::bucket_array::{BucketArray, Optimistic, Reading, UnderLock};
+use super::bucket_array::{BucketArray, Optimistic, UnderLock};
 use super::locks::Stripes;
 use super::probe::{BucketLayout, BucketLayoutKind, Runs, ThreeWords, Words, with_layout};
 use super::shards::Shards;

@@ -1,7 +1,6 @@
 //! Writing with all stripes of a shard locked: one insertion whose paths other writers keep spoiling, many changes in a
 //! row, or a clear. Lookups proceed concurrently.
 
-use super::bucket_array::UnderLockIf;
 use super::counters::Event;
 use super::intent::Intent;
 use super::locks::{AllOfShard, Held, LockedAll};
@@ -88,7 +87,7 @@ impl<T: Slots> Exclusive<'_, T> {
     ) -> Inserted<H> {
         let Exclusive { shard, ref held } = *self;
         let locked = &held.locked;
-        if let Some(path) = shard.call_find_short_path(class, held.moment, UnderLockIf(true)) {
+        if let Some(path) = shard.find_short_path(class, held.moment, locked.into()) {
             budget.learn(true);
             owner.searched(path.buckets);
             return Ok(self.apply_path(path.hops.iter().copied(), class, value));
@@ -96,7 +95,7 @@ impl<T: Slots> Exclusive<'_, T> {
         if shard.is_saturated(held, class) {
             return Ok(Err(too_many_copies(locked, class)));
         }
-        let path = shard.find_path(search, *budget, class, held.moment, locked);
+        let path = shard.find_path(search, *budget, class, held.moment, locked.into());
         budget.learn(path.is_some());
         let Some(path) = path else {
             owner.refuses(|doubled| shard.fits(doubled, *budget, class, held))?;

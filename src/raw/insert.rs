@@ -1,7 +1,7 @@
 //! Insertion. A writer takes one or two locks to use a free slot. If both buckets are full, it relocates keys along a
 //! path (`relocate`); as a last resort it takes all locks of the shard (`exclusive`).
 
-use super::bucket_array::{Optimistic, UnderLockIf};
+use super::bucket_array::Optimistic;
 use super::counters::Event;
 use super::owner::{Inserted, Owner};
 use super::pair::{IfPresent, Put};
@@ -106,7 +106,7 @@ impl<T: Slots> Shard<'_, T> {
         put: Put,
         budget: &mut SearchBudget,
     ) -> Inserted<H> {
-        let found = self.find_short_path(class, self.moment(), UnderLockIf(false));
+        let found = self.find_short_path(class, self.moment(), Optimistic);
         if let Some(path) = &found
             && let Some(result) = self.relocate_along(owner, path.hops.iter().copied(), class, put)?
         {

@@ -202,7 +202,7 @@ pub(crate) trait BucketLayout {
 }
 
 /// The runs of a bucket as they are compared.
-pub(crate) trait Runs: Copy + Default {
+pub(crate) trait Runs: Copy + Default + 'static {
     /// The number of slots per run.
     const SLOTS: u32;
 
@@ -217,6 +217,9 @@ pub(crate) trait Runs: Copy + Default {
 
     /// See `BucketArray::runs`.
     fn both(self) -> [u64; 2];
+
+    /// The runs of which [`both`](Self::both) are these.
+    fn of(both: [u64; 2]) -> Self;
 }
 
 impl Runs for u64 {
@@ -231,6 +234,11 @@ impl Runs for u64 {
     fn both(self) -> [u64; 2] {
         [self, 0]
     }
+
+    #[inline(always)]
+    fn of([run, _]: [u64; 2]) -> Self {
+        run
+    }
 }
 
 impl Runs for [u64; 2] {
@@ -244,6 +252,11 @@ impl Runs for [u64; 2] {
     #[inline(always)]
     fn both(self) -> [u64; 2] {
         self
+    }
+
+    #[inline(always)]
+    fn of(both: [u64; 2]) -> Self {
+        both
     }
 }
 

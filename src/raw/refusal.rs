@@ -9,7 +9,7 @@
 //!    lies a moment at which the shard held the slots as read, because every section that changes a stripe changes its
 //!    state under its lock. At that moment, a search under all locks would have found no path either.
 
-use super::bucket_array::{Optimistic, UnderLockIf};
+use super::bucket_array::Optimistic;
 use super::owner::Owner;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
@@ -68,7 +68,7 @@ impl<T: Slots> Shard<'_, T> {
                 None => !self.bucket_array().matching(bucket, Optimistic, self.room(moment)).any(),
             };
             let mut changed = search.looked_at().filter(|&(bucket, _)| states[stripes.number(bucket)].1);
-            if !changed.all(stands) || self.call_find_short_path(class, moment, UnderLockIf(false)).is_some() {
+            if !changed.all(stands) || self.find_short_path(class, moment, Optimistic).is_some() {
                 return Ok(Some(false));
             }
         }

@@ -1,18 +1,19 @@
 //! Relocation: making room for a key whose buckets are full.
 
-use super::bucket_array::{BucketArray, Optimistic, Reading, UnderLockIf};
+use super::bucket_array::{Optimistic, Reading};
 use super::counters::Event;
 use super::intent::{self, Intent};
 use super::locks::{AllOfShard, Held};
 use super::owner::Owner;
 use super::pair::{IfPresent, Put};
+use super::probe::Runs;
 use super::shard::Shard;
 use super::slots::Slots;
 use super::stripe::EMPTIED;
 use crate::error::InsertError;
 use crate::layout::{
-    Bucket, Class, Doubled, FOUR_HOPS, Fingerprint, Format, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath,
-    Slot, Steps, TWO_HOPS, find_short,
+    Bucket, Class, Doubled, FOUR_HOPS, Fingerprint, Hop, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, Steps,
+    TWO_HOPS, find_short,
 };
 use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::prefetch::CacheLevel;
@@ -20,77 +21,41 @@ use crate::sys::steps::{Step, reached};
 use crate::sys::unaligned;
 use core::marker::PhantomData;
 
-/// The content of a bucket as a search keeps it.
-trait Contents: Copy + 'static {
-    const RUNS: usize;
-
-    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, reading: UnderLockIf) -> Self;
-
-    fn runs(self) -> [u64; 2];
-}
-
-/// One run, by one load.
-impl Contents for u64 {
-    const RUNS: usize = 1;
-
-    #[inline(always)]
-    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, _: UnderLockIf) -> Self {
-        array.run_at_once(format.begin(bucket))
-    }
-
-    #[inline(always)]
-    fn runs(self) -> [u64; 2] {
-        [self, 0]
-    }
-}
-
-/// One run or two.
-impl Contents for [u64; 2] {
-    const RUNS: usize = 2;
-
-    #[inline(always)]
-    fn read(array: BucketArray<'_>, format: &Format, bucket: Bucket, reading: UnderLockIf) -> Self {
-        array.runs(format, bucket, reading)
-    }
-
-    #[inline(always)]
-    fn runs(self) -> [u64; 2] {
-        self
-    }
-}
-
 /// [`find_short`] in a shard, from one number of a bucket to another.
 struct FindShort<const FROM: usize, const TO: usize>;
 
 struct FindIn<'a, T: Slots, B>(PhantomData<(Shard<'a, T>, B)>);
 
-impl<'a, T: Slots, B: Contents> Signature for FindIn<'a, T, B> {
+impl<'a, T: Slots, B: Runs> Signature for FindIn<'a, T, B> {
     type Context = Shard<'a, T>;
-    type Input<'s> = (Class, T::Moment, UnderLockIf, &'s mut Steps<B>);
+    type Input<'s> = (Class, T::Moment, Reading, &'s mut Steps<B>);
     type Output = Option<ShortPath>;
 }
 
-impl<'a, T: Slots, B: Contents, const FROM: usize, const TO: usize> Function<FindIn<'a, T, B>> for FindShort<FROM, TO> {
+impl<'a, T: Slots, B: Runs, const FROM: usize, const TO: usize> Function<FindIn<'a, T, B>> for FindShort<FROM, TO> {
     #[inline(always)]
     fn run(
         shard: &Shard<'a, T>,
-        (class, moment, reading, steps): (Class, T::Moment, UnderLockIf, &mut Steps<B>),
+        (class, moment, reading, steps): (Class, T::Moment, Reading, &mut Steps<B>),
     ) -> Option<ShortPath> {
         // Copies stay in registers: after each read the compiler would reload anything else.
         let (array, alternates, format) = (shard.bucket_array(), *shard.alternates(), *shard.format());
         let slots = shard.slots;
-        let room = move |run| slots.lowest_room(format.lanes, run, moment) != 0;
-        let has_room = |contents: B| {
-            let [low, high] = contents.runs();
-            room(low) || B::RUNS == 2 && format.has_two_runs() && room(high)
+        let room = move |run| slots.lowest_room(format.lanes, run, moment);
+        let read = |bucket| {
+            B::of(if unaligned::AVAILABLE && B::SLOTS == 4 {
+                [array.run_at_once(format.begin(bucket)), 0]
+            } else {
+                array.runs(&format, bucket, reading)
+            })
         };
         find_short(
             steps,
             FROM..TO,
             [class.first, class.second],
-            |bucket| B::read(array, &format, bucket, reading),
-            |contents| shard.fingerprints(format.slots(contents.runs()), moment),
-            has_room,
+            read,
+            |runs| shard.fingerprints(format.slots(runs.both()), moment),
+            |runs| runs.any_of(room) != 0,
             |fingerprint, bucket| alternates.alternate(fingerprint, bucket),
         )
     }
@@ -118,30 +83,18 @@ impl<T: Slots> Shard<'_, T> {
     }
 
     /// Searches a path of up to four hops.
-    #[inline(always)]
-    pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: UnderLockIf) -> Option<ShortPath> {
-        if unaligned::AVAILABLE && self.format().packing == Packing::Run {
-            self.find_short_as::<u64>(class, moment, reading)
-        } else {
+    #[inline]
+    pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: Reading) -> Option<ShortPath> {
+        if self.format().has_two_runs() {
             self.find_short_as::<[u64; 2]>(class, moment, reading)
+        } else {
+            self.find_short_as::<u64>(class, moment, reading)
         }
     }
 
-    /// As [`find_short_path`](Self::find_short_path), by a call. Single insertions take 4 % longer with it, and a program is 30 KB
-    /// larger without it.
-    #[inline(never)]
-    pub(super) fn call_find_short_path(
-        self,
-        class: Class,
-        moment: T::Moment,
-        reading: UnderLockIf,
-    ) -> Option<ShortPath> {
-        self.find_short_path(class, moment, reading)
-    }
-
     /// Scalars find paths of one or two hops sooner, and most have no more. Vectors search the other buckets faster.
-    #[inline(always)]
-    fn find_short_as<B: Contents>(self, class: Class, moment: T::Moment, reading: UnderLockIf) -> Option<ShortPath> {
+    #[inline]
+    fn find_short_as<B: Runs>(self, class: Class, moment: T::Moment, reading: Reading) -> Option<ShortPath> {
         let mut steps = Steps::<B>::new();
         FindShort::<0, TWO_HOPS>::run(&self, (class, moment, reading, &mut steps)).or_else(|| {
             let in_vectors = Compiled::<FindIn<'_, T, B>>::for_vectors::<FindShort<TWO_HOPS, FOUR_HOPS>>();
@@ -164,7 +117,7 @@ impl<T: Slots> Shard<'_, T> {
         budget: SearchBudget,
         class: Class,
         moment: T::Moment,
-        reading: impl Reading,
+        reading: Reading,
     ) -> Option<Path<'a>> {
         let (array, format) = (self.bucket_array(), *self.format());
         let room = |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
@@ -186,7 +139,7 @@ impl<T: Slots> Shard<'_, T> {
         class: Class,
         held: &Held<'_, AllOfShard<'_>, T::Moment>,
     ) -> bool {
-        let now = |bucket| self.fingerprints(self.bucket_array().slots(bucket, &held.locked), held.moment);
+        let now = |bucket| self.fingerprints(self.bucket_array().slots(bucket, (&held.locked).into()), held.moment);
         let mut search = Search::new();
         let path = search.find(
             budget,

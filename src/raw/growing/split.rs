@@ -105,7 +105,7 @@ impl<K: SlotKind> Growing<K> {
         let width = child.shards.plan.slot_bits;
         let mut words = Packer::new(width, child.shard().bucket_array().filled_by_each());
         for bucket in leaf.shard().plan().all_buckets() {
-            let slots = table.slots(bucket, locked).map(|slot| {
+            let slots = table.slots(bucket, locked.into()).map(|slot| {
                 let apart = self.geometry.alternates().is_apart(slot >> tag_bits, bucket, level);
                 (u64::from(slot) & (u64::MAX >> (u64::BITS - width)), (slot >> bit & 1 == 1) ^ apart)
             });
@@ -195,7 +195,7 @@ impl Leaf {
         // A copy, which the compiler need not reload.
         let format = *table.format();
         for bucket in self.shard().plan().all_buckets() {
-            let [low, high] = table.runs(&format, bucket, locked);
+            let [low, high] = table.runs(&format, bucket, locked.into());
             work(low);
             if format.has_two_runs() {
                 work(high);
