@@ -15,7 +15,7 @@
 //! tags that are alive are contiguous, as without counts.
 
 use super::geometry::Fingerprint;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, hits_less};
 use super::plan::Plan;
 
 /// The division of the tags of a filter, independent of the width of its slots.
@@ -172,27 +172,23 @@ impl Tags {
         fingerprint.wrapping_sub(lanes.low) & !fingerprint & (time + (lanes.high - lanes.low)) & lanes.high
     }
 
+    /// Returns the highest bit of each slot that is empty or dead; above the lowest of them, that of others may be set, too.
     #[inline(always)]
-    pub(crate) fn room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
-        lanes.equal(run, 0) | self.with_dead_tag(lanes, run, moment)
+    pub(crate) fn lowest_room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
+        // 0 where the tag is that of dead slots. Its highest bit is never set, since no tag has that of a slot.
+        let difference = (run & lanes.repeat(self.time)) ^ lanes.repeat(moment.dead);
+        (hits_less(run, 0, lanes.minus_low) | difference.wrapping_add(lanes.minus_low)) & lanes.high
     }
 
     #[inline(always)]
     pub(crate) fn dead(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
-        self.with_dead_tag(lanes, run, moment) & !lanes.equal(run, 0)
-    }
-
-    /// Returns the dead slots, and the empty ones if 0 is the dead tag.
-    #[inline(always)]
-    fn with_dead_tag(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
-        lanes.equal(run & lanes.repeat(self.time), lanes.repeat(moment.dead))
+        lanes.equal(run & lanes.repeat(self.time), lanes.repeat(moment.dead)) & !lanes.equal(run, 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::hits_less;
     use proptest::prelude::*;
 
     fn slots_of_a_run(width: u32) -> u32 {
@@ -304,7 +300,9 @@ mod tests {
             let alive = tags.live(lanes, run, wanted, moment);
             prop_assert_eq!(hits.trailing_zeros(), alive.trailing_zeros());
             prop_assert_eq!(named(alive), each(&|slot| has(slot) && !is_dead(slot)));
-            prop_assert_eq!(named(tags.room(lanes, run, moment)), each(&|slot| slot == 0 || is_dead(slot)));
+            let lowest = |named: Vec<bool>| named.iter().position(|&is| is);
+            let room = each(&|slot| slot == 0 || is_dead(slot));
+            prop_assert_eq!(lowest(named(tags.lowest_room(lanes, run, moment))), lowest(room));
             prop_assert_eq!(named(tags.dead(lanes, run, moment)), each(&is_dead));
             for &slot in &slots {
                 let fingerprint = tags.fingerprint(slot, moment);

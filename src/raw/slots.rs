@@ -224,7 +224,7 @@ impl Slots for Tagged<'_> {
         fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, moment: Moment) -> u64 =
             self.tags().live(lanes, run, fingerprint, moment);
         fn dead(self, lanes: Lanes, run: u64, moment: Moment) -> u64 = self.tags().dead(lanes, run, moment);
-        fn lowest_room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 = self.tags().room(lanes, run, moment);
+        fn lowest_room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 = self.tags().lowest_room(lanes, run, moment);
         fn largest(self) -> u32 = self.tags().most;
         fn fingerprint(self, slot: u32, moment: Moment) -> Option<Fingerprint> = self.tags().fingerprint(slot, moment);
         fn slot(self, fingerprint: Fingerprint, value: u32, moment: Moment) -> u32 =
