@@ -211,13 +211,13 @@ pub(super) fn insert_whole(key: Class) -> Op<World> {
 /// Moves each key from its first candidate to its second, and stores this key in the slot that the last of them left.
 pub(super) fn path<const HOPS: usize>(moved: [Class; HOPS], key: Class, put: Put) -> Op<World> {
     op(move |world: &World| {
-        let Ok(result) = world.shard().relocate_along(Fixed, moved.map(hop), key, put);
+        let Ok(result) = world.shard().relocate_along(Fixed, moved.map(Hop::of), key, put);
         result.map(|result| result.expect("no refusal") == 0)
     })
 }
 
 pub(super) fn moves<K: SlotKind>(key: Class) -> Op<World<K>> {
-    op(move |world: &World<K>| world.shard().hop(hop(key)))
+    op(move |world: &World<K>| world.shard().hop(Hop::of(key)))
 }
 
 pub(super) fn remove(key: Class) -> Op<World> {
@@ -473,11 +473,6 @@ pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Cla
     let both_ends = (from..=fingerprints).filter(|fingerprint| fingerprint & 0xf != 0);
     let fingerprint = both_ends.chain(1..from).filter(leads_there).nth(number);
     key(fingerprint.expect("some fingerprints lead there"), first, second)
-}
-
-/// The move of a key from its first candidate to its second.
-pub(super) fn hop(key: Class) -> Hop {
-    Hop { fingerprint: key.fingerprint, from: key.first, to: key.second }
 }
 
 /// A lookup that reads the source of the move first never has to repeat: if it has seen the slot cleared, it sees the copy.

@@ -1,8 +1,8 @@
 //! Expiring keys: ticks concurrent with lookups and writers, on 16-bit slots with tags of 2 bits (a cycle of 4 epochs), and on
 //! 12-bit slots with tags of 4 bits, where a slot straddles two words and its tag does not.
 
-use super::harness::{self, Op, Race, finds, hop, join, key, key_in, moves, op, plan, spawn};
-use crate::layout::{Class, Extent, Plan, Tags};
+use super::harness::{self, Op, Race, finds, join, key, key_in, moves, op, plan, spawn};
+use crate::layout::{Class, Extent, Hop, Plan, Tags};
 use crate::raw::{Assembly, Fixed, IfPresent, Put, Tagging};
 use crate::sys::memory::HugePages;
 use std::sync::{Arc, Mutex};
@@ -263,7 +263,7 @@ fn overwriting_under_one_lock_takes_no_live_slot() {
 fn overwriting_by_a_last_hop_takes_no_live_slot() {
     let store = |world: &World| {
         let put = Put { value: MOST, if_present: IfPresent::Another };
-        let Ok(result) = world.shard().relocate_along(Fixed, [hop(class(2))], class(0), put);
+        let Ok(result) = world.shard().relocate_along(Fixed, [Hop::of(class(2))], class(0), put);
         result.is_some()
     };
     overwriting_without_the_pair_takes_no_live_slot([54, 126], op(store));
@@ -304,7 +304,7 @@ fn relocation_beside_a_sweep_brings_nothing_back() {
     let (dead, dies) = (class(0).turned(), class(1).turned());
     let world = move || World::small().full(0, 4, 20, 1).with(dead, 1).with(dies, 2).later(1);
     race_of_the_dead("what was dead lives again", world, [dead, dies])
-        .thread([op(move |world: &World| _ = world.shard().hop(hop(dead))), moves(dies)])
+        .thread([op(move |world: &World| _ = world.shard().hop(Hop::of(dead))), moves(dies)])
         .thread([tick()])
         .explore([378, 474]);
 }

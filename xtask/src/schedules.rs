@@ -11,8 +11,8 @@ const SECONDS_TO_RUN: u64 = 3600;
 const SECONDS_TO_CATCH: u64 = 900;
 
 /// The number of scenarios of each form.
-const SHORT: usize = 130_000;
-const FULL: usize = 2_375_000;
+const SHORT: usize = 202_500;
+const FULL: usize = 3_750_000;
 
 /// Without assertions of the crate, because the histories must show the fault.
 const UNCHECKED: &[&str] = &["profile.loom.debug-assertions=false", "profile.loom.overflow-checks=false"];

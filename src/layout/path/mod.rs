@@ -46,6 +46,14 @@ pub(crate) struct Hop {
     pub(crate) to: Bucket,
 }
 
+#[cfg(test)]
+impl Hop {
+    /// The relocation of a class from its first candidate to its second.
+    pub(crate) fn of(class: super::geometry::Class) -> Self {
+        Hop { fingerprint: class.fingerprint, from: class.first, to: class.second }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Node<B> {
     bucket: Bucket,

@@ -2,7 +2,7 @@
 
 use super::Growing;
 use super::write::InLeaf;
-use crate::layout::{Class, Hop, Mixed, Search, SearchBudget};
+use crate::layout::{Hop, Mixed, Search, SearchBudget};
 use crate::raw::owner::Fixed;
 use crate::raw::pair::Put;
 use crate::raw::slots::{SlotKind, Slots};
@@ -29,16 +29,10 @@ impl<K: SlotKind> Growing<K> {
         assert_eq!(result, Ok(0));
     }
 
-    /// Relocates a key from its first bucket in its present table.
-    pub(crate) fn hop(&self, key: Mixed) -> bool {
-        let (shard, class) = self.locate(key);
-        shard.hop(out_of_first(class))
-    }
-
     /// Relocates a key from its first bucket in this table of the list, if both are there.
     pub(crate) fn hop_in_table(&self, number: usize, key: Mixed) -> bool {
         let class = self.cell_place(key).class;
-        self.directory.each().nth(number).is_some_and(|table| self.shard(table).hop(out_of_first(table.class(class))))
+        self.directory.each().nth(number).is_some_and(|table| self.shard(table).hop(Hop::of(table.class(class))))
     }
 
     /// Stores an absent key in the oldest table before that is split. Returns its previous value, 0.
@@ -54,7 +48,7 @@ impl<K: SlotKind> Growing<K> {
         let (cell, searched_long) = (self.cell_place(key).cell, Cell::new(false));
         let (leaf, class) = self.owner(self.cell_place(key));
         let owner = InLeaf { growing: self, cell, leaf, searched_long: &searched_long };
-        let hop = out_of_first(leaf.class(self.cell_place(moved).class));
+        let hop = Hop::of(leaf.class(self.cell_place(moved).class));
         // The key to be moved is not found in the new table.
         self.shard(leaf).last_hop(owner, hop, 1, class, put).ok()?
     }
@@ -84,8 +78,4 @@ impl<K: SlotKind> Growing<K> {
         let table = self.directory.each().nth(number);
         table.inspect(|&leaf| self.split(leaf, doublings, 0.0).expect("memory")).is_some()
     }
-}
-
-fn out_of_first(class: Class) -> Hop {
-    Hop { fingerprint: class.fingerprint, from: class.first, to: class.second }
 }

@@ -90,6 +90,13 @@ impl<K: SlotKind> Growing<K> {
         Ok(())
     }
 
+    /// Relocates a key from its first bucket in its present table.
+    #[cfg(test)]
+    pub(crate) fn hop(&self, key: crate::layout::Mixed) -> bool {
+        let (shard, class) = self.locate(key);
+        shard.hop(crate::layout::Hop::of(class))
+    }
+
     /// Splits the table of a key, if it may be split and no other thread does so in the meantime.
     #[cfg(test)]
     pub(crate) fn split_owner(&self, key: crate::layout::Mixed) {

@@ -12,6 +12,8 @@ pub(super) enum Action {
     Put(Put),
     LookUp,
     LookUpBatch,
+    /// A batch of this class and the next one.
+    LookUpTwo,
     Count,
     Remove,
     RemoveAll,
@@ -21,6 +23,9 @@ pub(super) enum Action {
     /// Several changes with all stripes locked, as by a bulk operation.
     Task,
     Split,
+    /// A relocation from the first candidate to the other, as by the path of an insertion; in growing filters.
+    #[cfg_attr(not(cuckoo_shuttle), expect(dead_code, reason = "paths of programs relocate"))]
+    Relocate,
     Raise(u32),
     Subtract,
     Largest,
@@ -127,7 +132,8 @@ impl Actions {
             }
             match rng.u32(..100) {
                 0..50 => Action::LookUp,
-                50..80 => Action::LookUpBatch,
+                50..70 => Action::LookUpBatch,
+                70..80 => Action::LookUpTwo,
                 80..90 => Action::Count,
                 90..95 => Action::Copy,
                 _ => Action::Len,
@@ -160,7 +166,8 @@ impl Actions {
                 60..72 => Action::Remove,
                 72..75 => Action::Sweep,
                 75..86 => Action::LookUp,
-                86..94 => Action::LookUpBatch,
+                86..92 => Action::LookUpBatch,
+                92..94 => Action::LookUpTwo,
                 94..96 => Action::Copy,
                 96..98 if plan.grows() => Action::Split,
                 _ => Action::Clear,

@@ -9,6 +9,7 @@ use super::full_or;
 use super::scenario::{Action, Draft, Scenario, Step};
 use super::shape::{Shape, TINY};
 use super::world::{Kind, World};
+use crate::layout::Plan;
 use crate::raw::{Bare, Put, Tagging};
 use crate::sys::sync::RelaxedCounter;
 use fastrand::Rng;
@@ -118,6 +119,25 @@ fn growing_drill(seed: u64) -> Scenario {
     drill(seed, Shape::growing, &[Action::Split, Action::Split, Action::Copy, Action::Count])
 }
 
+/// In a growing filter with a table of 17-bit slots, which are read as two runs, and after a split one of 16-bit slots: two classes,
+/// a thread that looks up both in one block, and two that relocate them.
+fn two_widths_drill(seed: u64) -> Scenario {
+    let mut rng = Rng::with_seed(seed);
+    let shape = Shape::of((17, 2, 4));
+    let mut draft = Draft::new(Shape { plan: Plan { reserve_bits: 2, ..shape.plan }, ..shape }, &mut rng);
+    for _ in 0..2 {
+        let class = draft.class(&mut rng);
+        draft.put(class, &mut rng);
+    }
+    let scenario = draft.finish();
+    let relocates = [Action::Relocate; 2];
+    let programs = [[Action::LookUpTwo; 2], [Action::Split, Action::Relocate], relocates].map(|actions| {
+        let mut step = |action| Step { action, class: rng.usize(..scenario.classes.len()), turned: rng.bool() };
+        actions.map(&mut step).into()
+    });
+    Scenario { programs: programs.into(), ..scenario }
+}
+
 fn random(seed: u64) -> RandomScheduler {
     RandomScheduler::new_from_seed(seed, SCHEDULES_PER_SCENARIO)
 }
@@ -147,6 +167,8 @@ schedules! {
         "by priority, growing, 4 x 8", |number| bare(Shape::growing, number, 4, 8), programs(), by_priority;
     drills_of_3_threads_in_filters_that_grow:
         "by priority, growing drills", |number| run::<Bare>(growing_drill(number)), drills() / 2, by_priority;
+    drills_of_3_threads_in_tables_of_two_widths:
+        "by priority, two widths", |number| run::<Bare>(two_widths_drill(number)), drills() / 8, by_priority;
     /// With fewer places to switch, the rare orders of three threads occur: a lookup between its two reads, while one thread
     /// inserts and another is in the middle of a removal.
     drills_of_3_threads: "by priority, drills", |number| run::<Bare>(pair_drill(number)), drills(), by_priority;

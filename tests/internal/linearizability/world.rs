@@ -109,6 +109,16 @@ impl<K: Kind> World<K> {
                     }
                     Said::Found(!found.contains(&false))
                 }
+                Action::LookUpTwo => {
+                    let other = (step.class + 1) % self.scenario.classes.len();
+                    let (keys, mut found) = ([key, self.mixed(self.scenario.classes[other].0)], [false; 2]);
+                    self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
+                    // Equal answers of one class are one event.
+                    if other != step.class || found[0] != found[1] {
+                        seen.events.push((Some(other), Event::new(Said::Found(found[1]), begin, now())));
+                    }
+                    Said::Found(found[0])
+                }
                 Action::Count => Said::Counted(self.raw.count(key)),
                 Action::Remove => Said::Removed(match K::tagged(&self.raw) {
                     Some(raw) => raw.remove_value(key, None),
@@ -147,6 +157,10 @@ impl<K: Kind> World<K> {
                 Action::Task => {
                     let steps: Vec<Step> = program.iter().cycle().skip(number).take(TASK_STEPS).copied().collect();
                     self.task(&steps, &mut seen.events, begin, now);
+                    continue;
+                }
+                Action::Relocate => {
+                    self.raw.growing().expect("these grow").hop(key);
                     continue;
                 }
                 Action::Split => {
