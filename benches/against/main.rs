@@ -3,9 +3,17 @@
 use std::process::ExitCode;
 
 mod contestant {
+    #[cfg(not(feature = "plain"))]
     compare::version!(earlier, "the earlier commit");
+    #[cfg(feature = "plain")]
+    compare::version!(plain earlier, "the earlier commit");
 }
 
+#[cfg(not(feature = "plain"))]
+use contestant::contestants;
+#[cfg(feature = "plain")]
+use contestant::plain as contestants;
+
 fn main() -> ExitCode {
-    compare::main(contestant::contestants())
+    compare::main(contestants())
 }

@@ -3,7 +3,7 @@
 
 use super::Plan;
 use crate::clock::{hash, on_threads, timed, with};
-use crate::contestants::{self, Family, Set, most};
+use crate::contestants::{self, Contestant, Set, most};
 use crate::field::Field;
 use crate::record::{Record, Table};
 use crate::slices::{self, Case, against, speed};
@@ -25,9 +25,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.text("13 bits, 95 % load, M/s on one thread; the median of the slices.");
     for log2 in [16, 20].map(|log2| plan.log2(log2)) {
         plan.step(&format!("one thread beside another, 2^{log2} slots"));
-        let is_default = |one: &&contestants::Contestant| one.family == Family::Ours && one.bits == 13;
-        let ours = contestants::all(|one| is_default(&one));
-        let versions: Vec<_> = ours.iter().chain(plan.earlier.iter().filter(is_default)).collect();
+        let ours = contestants::all(Contestant::is_default);
+        let versions: Vec<_> = ours.iter().chain(plan.earlier.iter().filter(|one| one.is_default())).collect();
         let present = Field::new(log2, 0).present;
         let sets: Vec<_> = versions.iter().map(|version| version.filled(log2, &present)).collect();
         let mut cases: Vec<_> = sets.iter().flat_map(|set| cases(&**set, &present, 1 << log2)).collect();

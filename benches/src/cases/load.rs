@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::clock::timed;
-use crate::contestants;
+use crate::contestants::{self, Contestant};
 use crate::field::Field;
 use crate::record::figure::{self, Axes, Line, Look};
 use crate::record::{Record, Table};
@@ -18,9 +18,11 @@ const PEERS: [&str; 5] = ["atomic-cuckoo-filter", "cuckoofilter", "fastbloom", "
 pub(super) fn run(plan: &Plan, record: &mut Record) {
     let (log2, probes) = if plan.quick { (12, 1 << 12) } else { (20, 1 << 18) };
     let field = Field::new(log2, probes);
-    let all = contestants::all(|one| {
-        one.name == "this crate, 13 bits" || PEERS.iter().any(|peer| one.name.starts_with(peer))
-    });
+    let ours = contestants::all(Contestant::is_default);
+    let peers = || contestants::all(|one| PEERS.iter().any(|peer| one.name.starts_with(peer)));
+    let others = if plan.earlier.is_empty() { &peers() } else { &plan.earlier };
+    let is_compared = |one: &&Contestant| !one.is_ours() || one.is_default();
+    let all: Vec<_> = ours.iter().chain(others.iter().filter(is_compared)).collect();
     // Nanoseconds per lookup and per insert, by contestant and step.
     let mut nanos = vec![vec![vec![Vec::new(); STEPS]; all.len()]; 2];
     for turn in 0..plan.few() {

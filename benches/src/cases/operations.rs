@@ -102,11 +102,12 @@ fn by_size(plan: &Plan, record: &mut Record) {
     record.figure("size-misses", title, figure::draw(title, &figure::BY_SIZE, &lines));
 }
 
-/// Every operation of this crate, with the ratio to an earlier commit.
+/// Every operation of this crate, with the ratio to an earlier commit, of the filters that both have.
 fn versions(plan: &Plan, record: &mut Record) {
     record.heading("Operations");
     record.text("In brackets: the speed relative to the earlier commit.");
-    let ours = contestants::all(Contestant::is_ours);
+    let mut ours = contestants::all(Contestant::is_ours);
+    ours.truncate(plan.earlier.len());
     for log2 in [16, 20, 24] {
         let all: Vec<_> = ours.iter().chain(&plan.earlier).collect();
         plan.step(&format!("operations, 2^{log2} slots"));

@@ -105,6 +105,11 @@ impl Contestant {
     pub fn is_ours(&self) -> bool {
         matches!(self.family, Family::Ours | Family::Kind)
     }
+
+    /// Returns whether it is a plain filter of this crate of fixed size, with 13 bits.
+    pub fn is_default(&self) -> bool {
+        self.family == Family::Ours && self.bits == 13
+    }
 }
 
 /// Returns the plain filters of this crate, its other kinds, and the peers, if they are `wanted`.

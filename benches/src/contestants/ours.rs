@@ -1,11 +1,14 @@
 //! This crate, and earlier commits of it.
 
-/// Defines `build` and `contestants` for a commit of the crate, given by the name of its package.
+/// Defines `build`, `plain` and `contestants` for a commit of the crate, given by the name of its package; after `plain`, the first
+/// two alone, which earlier commits have, too.
 #[macro_export]
 macro_rules! version {
-    ($package:ident, $name:literal) => {
+    (plain $package:ident, $name:literal $(, $two_steps:path)?) => {
         use $crate::{Contestant, Family, Pass, Set, Size};
-        use $package::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
+        use $package::CuckooFilter;
+
+        const FITS: &str = "a possible filter";
 
         /// A filter of some kind.
         pub struct Of<F>(pub F);
@@ -31,16 +34,12 @@ macro_rules! version {
             build(low)
         }
 
-        /// Plain filters of 13 and of 16 bits, and the other kinds. Where slots have tags, fingerprints have 13 bits and tags 3.
-        pub fn contestants() -> Vec<Contestant> {
-            const FITS: &str = "a possible filter";
-            let of = |what, family, bits, make| Contestant {
-                name: format!("{}, {what}", $name),
-                family,
-                removes: true,
-                bits,
-                make,
-            };
+        fn of(what: &str, family: Family, bits: u32, make: fn(Size) -> Box<dyn Set>) -> Contestant {
+            Contestant { name: format!("{}, {what}", $name), family, removes: true, bits, make }
+        }
+
+        /// Plain filters of 13 and of 16 bits, and one that grows.
+        pub fn plain() -> Vec<Contestant> {
             vec![
                 of("13 bits", Family::Ours, 13, |size| Box::new(Of(build(size)))),
                 of("16 bits", Family::Ours, 16, |size| Box::new(Of(build(size)))),
@@ -48,6 +47,22 @@ macro_rules! version {
                     let builder = CuckooFilter::<u64>::builder().capacity(size.keys / 60).max_capacity(size.keys);
                     Box::new(Of(builder.fingerprint_bits(13).build().expect(FITS)))
                 }),
+            ]
+        }
+
+        $crate::version!(of CuckooFilter<u64>,
+            |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys);
+            "insert_unique" => |keys| keys.iter().filter(|&key| set.insert_unique(key) == Ok(true)).count(),
+            "count" => |keys| keys.iter().filter(|&key| set.count(key) > 0).count()
+            $(, "two steps" => |keys| $two_steps(set, keys))?);
+    };
+    ($package:ident, $name:literal) => {
+        $crate::version!(plain $package, $name, in_two_steps);
+        use $package::{CountingFilter, ExpiringFilter, TaggedFilter};
+
+        /// Plain filters, and the other kinds, whose slots have 13 bits of a fingerprint and 3 of a tag.
+        pub fn contestants() -> Vec<Contestant> {
+            let kinds = [
                 of("expiring, 13 + 3 bits", Family::Kind, 13, |size| {
                     // It has room for one more tick, which keys may live longer.
                     let builder = ExpiringFilter::<u64>::builder().capacity(size.keys * 6 / 7 + 1).steps(6);
@@ -66,14 +81,10 @@ macro_rules! version {
                     let builder = TaggedFilter::<u64>::builder().capacity(size.keys).tags(7);
                     Box::new(Of(builder.build().expect(FITS)))
                 }),
-            ]
+            ];
+            plain().into_iter().chain(kinds).collect()
         }
 
-        $crate::version!(of CuckooFilter<u64>,
-            |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys);
-            "insert_unique" => |keys| keys.iter().filter(|&key| set.insert_unique(key) == Ok(true)).count(),
-            "count" => |keys| keys.iter().filter(|&key| set.count(key) > 0).count(),
-            "two steps" => |keys| in_two_steps(set, keys));
         $crate::version!(of ExpiringFilter<u64>,
             |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys););
         $crate::version!(of CountingFilter<u64>,
