@@ -47,15 +47,19 @@ pub(super) enum Outcome {
     #[default]
     Inserted,
     Present,
-    Refused(InsertError),
+    Full,
+    TooManyCopies,
+    OutOfMemory,
 }
 
 impl Outcome {
-    pub(super) fn of(result: Result<u32, InsertError>) -> Self {
-        match result {
-            Ok(0) => Outcome::Inserted,
-            Ok(_) => Outcome::Present,
-            Err(error) => Outcome::Refused(error),
+    #[cold]
+    fn refused(error: InsertError) -> Self {
+        match error {
+            InsertError::Full => Outcome::Full,
+            InsertError::TooManyCopies => Outcome::TooManyCopies,
+            InsertError::OutOfMemory => Outcome::OutOfMemory,
+            _ => unreachable!("{error}: that is checked before the first key"),
         }
     }
 
@@ -63,7 +67,9 @@ impl Outcome {
         match self {
             Outcome::Inserted => Ok(true),
             Outcome::Present => Ok(false),
-            Outcome::Refused(error) => Err(error),
+            Outcome::Full => Err(InsertError::Full),
+            Outcome::TooManyCopies => Err(InsertError::TooManyCopies),
+            Outcome::OutOfMemory => Err(InsertError::OutOfMemory),
         }
     }
 }
@@ -78,9 +84,16 @@ pub(super) struct NotStored {
 impl NotStored {
     #[inline(always)]
     fn note(&mut self, outcome: &mut Outcome, result: Result<u32, InsertError>) {
-        self.present += usize::from(result.as_ref().is_ok_and(|&had| had != 0));
-        self.refused += usize::from(result.is_err());
-        *outcome = Outcome::of(result);
+        match result {
+            Ok(had) => {
+                self.present += usize::from(had != 0);
+                *outcome = if had == 0 { Outcome::Inserted } else { Outcome::Present };
+            }
+            Err(error) => {
+                self.refused += 1;
+                *outcome = Outcome::refused(error);
+            }
+        }
     }
 }
 
