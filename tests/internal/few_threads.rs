@@ -55,12 +55,10 @@ fn a_key_that_is_relocated_without_pause_is_found() {
         let key = Mixed::of(7);
         assert_eq!(raw.put(key, Put::COPY), Ok(0));
         let (shard, class) = raw.flat().locate(key);
-        let (there, back) = (class.first, class.second);
-        let hop = |from, to| Hop { fingerprint: class.fingerprint, from, to };
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..40 {
-                    let moved = [hop(there, back), hop(back, there)].map(|hop| shard.hop(hop));
+                    let moved = [class, class.turned()].map(|class| shard.hop(Hop::of(class)));
                     assert!(moved.contains(&true), "it is in one of the two");
                 }
             });

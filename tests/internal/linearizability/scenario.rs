@@ -11,9 +11,8 @@ use std::collections::BTreeMap;
 pub(super) enum Action {
     Put(Put),
     LookUp,
+    /// A batch of this class and the next one in turn.
     LookUpBatch,
-    /// A batch of this class and the next one.
-    LookUpTwo,
     Count,
     Remove,
     RemoveAll,
@@ -132,8 +131,7 @@ impl Actions {
             }
             match rng.u32(..100) {
                 0..50 => Action::LookUp,
-                50..70 => Action::LookUpBatch,
-                70..80 => Action::LookUpTwo,
+                50..80 => Action::LookUpBatch,
                 80..90 => Action::Count,
                 90..95 => Action::Copy,
                 _ => Action::Len,
@@ -166,8 +164,7 @@ impl Actions {
                 60..72 => Action::Remove,
                 72..75 => Action::Sweep,
                 75..86 => Action::LookUp,
-                86..92 => Action::LookUpBatch,
-                92..94 => Action::LookUpTwo,
+                86..94 => Action::LookUpBatch,
                 94..96 => Action::Copy,
                 96..98 if plan.grows() => Action::Split,
                 _ => Action::Clear,

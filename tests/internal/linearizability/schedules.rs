@@ -89,53 +89,52 @@ fn tagged(seed: u64) -> impl Fn() + Send + Sync + 'static {
     run::<Tagging>(Scenario::new(Shape::tagged, seed, 3, 6))
 }
 
-/// A class with up to two copies, a thread that only looks it up, and two threads that write it.
-fn drill(seed: u64, shape: impl Fn(&mut Rng) -> Shape, last: &[Action]) -> Scenario {
+const LOOKS: &[Action] = &[Action::LookUp, Action::LookUpBatch];
+
+const WRITES: [Action; 5] =
+    [Action::Put(Put::COPY), Action::Put(Put::UNIQUE), Action::Remove, Action::RemoveAll, Action::Clear];
+
+/// Classes with up to two copies each, and three threads that draw their actions from these.
+fn drill(seed: u64, shape: impl Fn(&mut Rng) -> Shape, classes: usize, actions: [&[Action]; 3]) -> Scenario {
     const STEPS: usize = 2;
     let mut rng = Rng::with_seed(seed);
     let mut draft = Draft::new(shape(&mut rng), &mut rng);
-    let class = draft.class(&mut rng);
-    for _ in 0..rng.usize(..=2) {
-        draft.put(class, &mut rng);
+    let classes: Vec<usize> = (0..classes).map(|_| draft.class(&mut rng)).collect();
+    for &class in &classes {
+        for _ in 0..rng.usize(..=2) {
+            draft.put(class, &mut rng);
+        }
     }
-    let looks = &[Action::LookUp, Action::LookUpBatch][..];
-    let inserts = [Action::Put(Put::COPY), Action::Put(Put::UNIQUE)];
-    let writes = [&inserts[..], &[Action::Remove, Action::RemoveAll, Action::Clear]].concat();
-    let writes = &[&writes[..], last].concat()[..];
-    let programs = [looks, writes, writes].map(|actions| {
-        let step = |_| Step { action: *rng.choice(actions).expect("some"), class, turned: rng.bool() };
+    let programs = actions.map(|actions| {
+        let step = |_| {
+            let (action, class) = (rng.choice(actions), rng.choice(&classes));
+            Step { action: *action.expect("some"), class: *class.expect("some"), turned: rng.bool() }
+        };
         (0..STEPS).map(step).collect()
     });
     Scenario { programs: programs.into(), ..draft.finish() }
 }
 
+/// A class in two buckets, a thread that only looks it up, and two threads that write it.
 fn pair_drill(seed: u64) -> Scenario {
     let pairs: Vec<_> = TINY.into_iter().filter(|&(_, buckets, _)| buckets == 2).collect();
-    drill(seed, |rng| Shape::of(*rng.choice(&pairs).expect("some")), &[Action::Task])
+    let writes = &[&WRITES[..], &[Action::Task]].concat()[..];
+    drill(seed, |rng| Shape::of(*rng.choice(&pairs).expect("some")), 1, [LOOKS, writes, writes])
 }
 
-/// In a growing filter, which the writers split.
+/// The same in a growing filter, which the writers split.
 fn growing_drill(seed: u64) -> Scenario {
-    drill(seed, Shape::growing, &[Action::Split, Action::Split, Action::Copy, Action::Count])
+    let writes = &[&WRITES[..], &[Action::Split, Action::Split, Action::Copy, Action::Count]].concat()[..];
+    drill(seed, Shape::growing, 1, [LOOKS, writes, writes])
 }
 
 /// In a growing filter with a table of 17-bit slots, which are read as two runs, and after a split one of 16-bit slots: two classes,
 /// a thread that looks up both in one block, and two that relocate them.
 fn two_widths_drill(seed: u64) -> Scenario {
-    let mut rng = Rng::with_seed(seed);
     let shape = Shape::of((17, 2, 4));
-    let mut draft = Draft::new(Shape { plan: Plan { reserve_bits: 2, ..shape.plan }, ..shape }, &mut rng);
-    for _ in 0..2 {
-        let class = draft.class(&mut rng);
-        draft.put(class, &mut rng);
-    }
-    let scenario = draft.finish();
-    let relocates = [Action::Relocate; 2];
-    let programs = [[Action::LookUpTwo; 2], [Action::Split, Action::Relocate], relocates].map(|actions| {
-        let mut step = |action| Step { action, class: rng.usize(..scenario.classes.len()), turned: rng.bool() };
-        actions.map(&mut step).into()
-    });
-    Scenario { programs: programs.into(), ..scenario }
+    let shape = Shape { plan: Plan { reserve_bits: 2, ..shape.plan }, ..shape };
+    let splits = &[Action::Split, Action::Relocate];
+    drill(seed, |_| shape, 2, [&[Action::LookUpBatch], splits, &[Action::Relocate]])
 }
 
 fn random(seed: u64) -> RandomScheduler {

@@ -9,13 +9,15 @@ use crate::filter::hashing;
 use crate::layout::{Class, Mixed, Search, SearchBudget, Tags};
 use crate::raw::{Bare, Fixed, IfPresent, Put, RawFilter, SlotKind, Tagging};
 use crate::sys::memory::HugePages;
+use core::array;
 use core::convert::Infallible;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A moment after all that threads do.
 const AT_REST: u64 = u64::MAX;
 
-/// The number of lookups of one key in a batch: two full blocks, and one that is not full.
+/// The number of lookups in a batch: two full blocks, and one that is not full.
 const BATCH: usize = 5;
 
 pub(super) trait Kind: SlotKind + Sized {
@@ -101,23 +103,16 @@ impl<K: Kind> World<K> {
                 Action::Put(put) => self.put(key, put),
                 Action::LookUp => Said::Found(self.raw.contains(key)),
                 Action::LookUpBatch => {
-                    let (keys, mut found) = ([key; BATCH], [false; BATCH]);
-                    self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
-                    // Equal answers are one event.
-                    if found.contains(&true) && found.contains(&false) {
-                        seen.events.push((Some(step.class), Event::new(Said::Found(true), begin, now())));
-                    }
-                    Said::Found(!found.contains(&false))
-                }
-                Action::LookUpTwo => {
                     let other = (step.class + 1) % self.scenario.classes.len();
-                    let (keys, mut found) = ([key, self.mixed(self.scenario.classes[other].0)], [false; 2]);
-                    self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
+                    let pair = [(step.class, key), (other, self.mixed(self.scenario.classes[other].0))];
+                    let batch: [_; BATCH] = array::from_fn(|at| pair[at % 2]);
+                    let mut found = [false; BATCH];
+                    self.raw.contains_each(&mut hashing(&batch, |&(_, mixed)| mixed), &mut found);
                     // Equal answers of one class are one event.
-                    if other != step.class || found[0] != found[1] {
-                        seen.events.push((Some(other), Event::new(Said::Found(found[1]), begin, now())));
-                    }
-                    Said::Found(found[0])
+                    let (answers, end) = (batch.map(|(class, _)| class).into_iter().zip(found), now());
+                    let of = |(class, found)| (Some(class), Event::new(Said::Found(found), begin, end));
+                    seen.events.extend(answers.collect::<BTreeSet<_>>().into_iter().map(of));
+                    continue;
                 }
                 Action::Count => Said::Counted(self.raw.count(key)),
                 Action::Remove => Said::Removed(match K::tagged(&self.raw) {
