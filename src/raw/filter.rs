@@ -9,7 +9,7 @@ use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind, Tagging};
-use super::writers::Writes;
+use super::writers::{self, Writes};
 use crate::error::InsertError;
 use crate::layout::{Geometry, Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
@@ -135,8 +135,8 @@ impl<K: SlotKind> RawFilter<K> {
         with_directory!(self, directory => match put.if_present {
             _ if K::TIMED => Writes::put(directory, mixed, put),
             // Bare slots have two insertions, and no values.
-            IfPresent::Another => directory.writers.insert.call(directory, mixed),
-            _ => directory.writers.insert_unique.call(directory, mixed),
+            IfPresent::Another => writers::insert::<_, false>(directory, mixed),
+            _ => writers::insert::<_, true>(directory, mixed),
         })
     }
 
@@ -148,7 +148,7 @@ impl<K: SlotKind> RawFilter<K> {
     /// Removes a copy of the class, and returns whether there was one.
     #[inline]
     pub(crate) fn remove(&self, mixed: Mixed) -> bool {
-        with_directory!(self, directory => directory.writers.remove.call(directory, mixed)) != 0
+        with_directory!(self, directory => writers::remove(directory, mixed))
     }
 
     /// Removes all copies of the class, and returns their number.

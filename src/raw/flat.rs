@@ -7,7 +7,7 @@ use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
-use super::writers::{Writers, Writes};
+use super::writers::Writes;
 use crate::error::InsertError;
 use crate::layout::{Class, Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
@@ -21,7 +21,6 @@ pub(crate) struct Flat<K: SlotKind = Bare> {
     pub(super) geometry: Geometry,
     pub(crate) shards: Shards,
     pub(super) kind: K,
-    pub(super) writers: Writers<Flat<K>>,
 }
 
 impl<K: SlotKind> Writes for Flat<K> {
@@ -48,13 +47,7 @@ impl<K: SlotKind> Flat<K> {
 
     pub(super) fn of(shards: Shards) -> Self {
         let plan = &shards.plan;
-        Flat {
-            contains: contains_in(plan),
-            geometry: Geometry::new(plan),
-            kind: K::new(plan),
-            writers: Writers::new(),
-            shards,
-        }
+        Flat { contains: contains_in(plan), geometry: Geometry::new(plan), kind: K::new(plan), shards }
     }
 
     pub(super) fn plan(&self) -> &Plan {

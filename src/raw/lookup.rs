@@ -132,8 +132,8 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
     let Shape { geometry, positions, format } = probed.shape();
     let place = geometry.locate_flat::<ONE>(mixed);
     let (lanes, run_bits, slots) = (&format.lanes, 2 * format.slot_bits, probed.slots());
-    let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low));
-    let minus = if <P::Slots<'_> as Slots>::TAGGED { slots.minus(lanes.low) } else { lanes.minus_low };
+    let (low, fingerprint) = (lanes.low, place.class.fingerprint.get());
+    let minus = if <P::Slots<'_> as Slots>::TAGGED { slots.minus(low) } else { lanes.minus_low };
     let [first, second] = positions.begins::<L>(place);
     let version = probed.version(positions.stripe_offset(place));
     let words = probed.source();
@@ -143,7 +143,7 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
     reached(Step::BucketRead);
     let second = L::read_aligned(words, second, run_bits);
     reached(Step::BucketRead);
-    let pattern = pattern | slots.alive(lanes.low, slots.moment(now));
+    let pattern = slots.pattern(low, fingerprint, slots.moment(now));
     let hits = |run| hits_less(run, pattern, minus);
     let found = (first.any_of(hits) | second.any_of(hits)) & lanes.high != 0;
     (found, move || version.is_still(begun) & slots.is_still(now))

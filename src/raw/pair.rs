@@ -85,8 +85,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     fn has(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> bool {
         let (slots, lanes) = (self.slots, &self.format().lanes);
-        let fingerprints = u64::from(class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low));
-        let (pattern, minus) = (fingerprints | slots.alive(lanes.low, held.moment), slots.minus(lanes.low));
+        let (low, fingerprint) = (lanes.low, class.fingerprint.get());
+        let (pattern, minus) = (slots.pattern(low, fingerprint, held.moment), slots.minus(low));
         let hits = |run| hits_less(run, pattern, minus) & lanes.high;
         let hits_in = |bucket| {
             held.locked.assert_holds(bucket);

@@ -59,6 +59,12 @@ pub(crate) trait Slots: Copy + Send + Sync {
     /// The tags of the pattern of a lookup, combined with its fingerprints by OR.
     fn alive(self, low: u64, moment: Self::Moment) -> u64;
 
+    /// What [`hits_less`](crate::layout::hits_less) looks for in a run: this fingerprint, alive, in each slot.
+    #[inline(always)]
+    fn pattern(self, low: u64, fingerprint: u32, moment: Self::Moment) -> u64 {
+        u64::from(fingerprint).wrapping_mul(self.unit(low)) | self.alive(low, moment)
+    }
+
     /// The number that [`hits_less`](crate::layout::hits_less) adds in a lookup.
     fn minus(self, low: u64) -> u64;
 

@@ -17,13 +17,6 @@ pub(super) trait Writes: Sized {
 type Insert<D> = Of<D, Mixed, Result<u32, InsertError>>;
 type Remove<D> = Of<D, Mixed, u32>;
 
-/// The compiled writers of a directory.
-pub(super) struct Writers<D> {
-    pub(super) insert: Compiled<Insert<D>>,
-    pub(super) insert_unique: Compiled<Insert<D>>,
-    pub(super) remove: Compiled<Remove<D>>,
-}
-
 struct Writer<const UNIQUE: bool = false>;
 
 impl<D: Writes, const UNIQUE: bool> Function<Insert<D>> for Writer<UNIQUE> {
@@ -40,12 +33,14 @@ impl<D: Writes> Function<Remove<D>> for Writer {
     }
 }
 
-impl<D: Writes> Writers<D> {
-    pub(super) fn new() -> Self {
-        Writers {
-            insert: Compiled::for_scalars::<Writer>(),
-            insert_unique: Compiled::for_scalars::<Writer<true>>(),
-            remove: Compiled::for_scalars::<Writer>(),
-        }
-    }
+/// Inserts into bare slots, for this processor.
+#[inline]
+pub(super) fn insert<D: Writes, const UNIQUE: bool>(directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
+    Compiled::<Insert<D>>::for_scalars::<Writer<UNIQUE>>().call(directory, mixed)
+}
+
+/// Removes from bare slots, for this processor.
+#[inline]
+pub(super) fn remove<D: Writes>(directory: &D, mixed: Mixed) -> bool {
+    Compiled::<Remove<D>>::for_scalars::<Writer>().call(directory, mixed) != 0
 }

@@ -59,10 +59,10 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn cell_place_narrow<const ONE: bool, const EXTENDED: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
         let high = (mixed >> 32) as u32;
-        let number = high_half(high, self.narrow_total);
-        let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
+        let number = high_half(high, self.total as u32);
+        let shard = if ONE { 0 } else { high_half(high, self.shards as u32) };
         let drawn = u64::from(mixed as u32) * u64::from(self.alternates.fingerprints);
-        let (core, reserve) = ((drawn >> 32) as u32 + 1, (drawn as u32) >> (self.cell_shift - u32::BITS));
+        let (core, reserve) = ((drawn >> 32) as u32 + 1, (drawn as u32) >> (self.cell_shift - 32));
         let first = Bucket(number - shard * self.alternates.buckets);
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
         let second = self.alternates.opposite::<EXTENDED>(core, first);

@@ -138,44 +138,34 @@ const MOST_NARROW: u64 = 1 << 26;
 pub(crate) struct Geometry {
     shards: u64,
     total: u64,
-    /// `total` and `shards` in filters of up to [`MOST_NARROW`] buckets, else 0. Fields of 32 bits, because the compiler vectorises
-    /// products of numbers that are visibly 32 bits.
-    narrow_total: u32,
-    narrow_shards: u32,
     /// The bits of the hash from which buckets are drawn.
     drawn: u64,
     alternates: Alternates,
     /// The buckets of a shard in 64 bits, for an instruction that loads and multiplies.
     wide_buckets: u64,
-    /// 2^f - 1, of the fingerprint or of its core; likewise in 64 bits, and in the upper half, where the fraction of a product by
-    /// it fills a number.
-    wide_fingerprints: u64,
+    /// 2^f - 1, of the fingerprint or of its core, in the upper half: the fraction of a product by it fills a number.
     high_fingerprints: u64,
-    core_bits: u32,
+    core_bits: u8,
     /// Bits of the reserve that select a cell, below those that extend the bucket: at least one, but none in
     /// a filter of fixed size. And 64 less this number.
-    cell_bits: u32,
-    cell_shift: u32,
+    cell_bits: u8,
+    cell_shift: u8,
 }
 
 impl Geometry {
     pub(crate) fn new(plan: &Plan) -> Self {
         let (shards, total) = (plan.shards as u64, plan.shards as u64 * u64::from(plan.buckets));
-        let if_narrow = |number: u64| if total <= MOST_NARROW { number as u32 } else { 0 };
         let cell_bits = plan.reserve_bits.saturating_sub(plan.extension_bits);
         Geometry {
             shards,
             total,
-            narrow_total: if_narrow(total),
-            narrow_shards: if_narrow(shards),
             drawn: if total <= MOST_NARROW { u64::MAX << 32 } else { u64::MAX },
             alternates: Alternates::new(plan),
             wide_buckets: plan.buckets.into(),
-            wide_fingerprints: u64::MAX >> (64 - plan.core_bits()),
             high_fingerprints: (u64::MAX >> (64 - plan.core_bits())) << 32,
-            core_bits: plan.core_bits(),
-            cell_bits,
-            cell_shift: u64::BITS - cell_bits,
+            core_bits: plan.core_bits() as u8,
+            cell_bits: cell_bits as u8,
+            cell_shift: (u64::BITS - cell_bits) as u8,
         }
     }
 
@@ -219,8 +209,8 @@ impl Geometry {
         let (shard, buckets) = if ONE { (0, self.total as u32) } else { (shard, self.alternates.buckets) };
         let begin = shard * u64::from(buckets);
         // As in `locate_narrow`, with fewer instructions where there are no vectors.
-        let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
-        let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), Bucket((number - begin) as u32));
+        let drawn = high_product(u64::from(mixed.0 as u32), self.high_fingerprints);
+        let (fingerprint, first) = (Fingerprint(drawn as u32 + 1), Bucket((number - begin) as u32));
         let second = self.alternates.other::<false>(fingerprint.0, first, buckets);
         Place { shard, first: number, second: begin + u64::from(second.0), class: Class { fingerprint, first, second } }
     }
@@ -230,7 +220,7 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn locate_narrow(&self, mixed: Mixed) -> Place {
         let high = (mixed.0 >> 32) as u32;
-        let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
+        let (number, shard) = (high_half(high, self.total as u32), high_half(high, self.shards as u32));
         let begin = shard * self.alternates.buckets;
         let fingerprint = Fingerprint(high_half(mixed.0 as u32, self.alternates.fingerprints) + 1);
         let first = Bucket(number - begin);
@@ -241,7 +231,7 @@ impl Geometry {
     /// Returns whether the filter has at most [`MOST_NARROW`] buckets.
     #[inline(always)]
     pub(crate) fn is_narrow(&self) -> bool {
-        self.narrow_total != 0
+        self.total <= MOST_NARROW
     }
 
     /// Draws a bucket of the filter and its shard, which is the same draw from fewer numbers.
@@ -260,7 +250,7 @@ impl Geometry {
         let position = (u64::from(class.first.0) << 32).div_ceil(self.wide_buckets);
         let core = u64::from(class.fingerprint.0 & self.alternates.fingerprints);
         let cell = u64::from(class.fingerprint.0) >> self.core_bits & !(u64::MAX << self.cell_bits);
-        let drawn = core.checked_sub(1)? << 32 | cell << (self.cell_shift - u32::BITS);
+        let drawn = core.checked_sub(1)? << 32 | cell << (self.cell_shift - 32);
         let drawn = drawn.div_ceil(u64::from(self.alternates.fingerprints));
         Some(Mixed(position << 32 | drawn)).filter(|&mixed| self.any_place(mixed).class == class)
     }

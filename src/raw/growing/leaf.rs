@@ -72,7 +72,7 @@ impl TableShape {
     /// differs from it, in the highest bits (`sys/vector`).
     #[inline(always)]
     pub(super) fn sought<T: Slots>(self, fingerprint: u32, slots: T, moment: T::Moment) -> [u32; 2] {
-        let slot = slots.unit(fingerprint.into()) | slots.alive(1, moment);
+        let slot = slots.pattern(1, fingerprint, moment);
         let beyond = slots.minus(1).wrapping_neg();
         let [pattern, beyond] = [slot, beyond].map(|number| (number as u32) << (32 - self.slot_bits()));
         [pattern, beyond - 1]

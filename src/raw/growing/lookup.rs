@@ -188,8 +188,7 @@ impl Leaf {
         let ([first, second], change) =
             self.read(stripe, begins, move |words, begin| L::read_aligned(words, begin, run_bits));
         // One slot, then all slots of a run.
-        let slot = slots.unit((fingerprint & look.mask).into()) | slots.alive(1, moment());
-        let pattern = slot.wrapping_mul(look.low);
+        let pattern = slots.pattern(1, fingerprint & look.mask, moment()).wrapping_mul(look.low);
         let hits = |run| hits_less(run, pattern, look.minus);
         let found = (first.any_of(hits) | second.any_of(hits)) & look.high != 0;
         (found, change)

@@ -34,7 +34,6 @@ use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use super::stripe::STRIPE_BYTES;
-use super::writers::Writers;
 use crate::layout::{Bucket, CellPlace, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member, New};
 use crate::sys::isa::Compiled;
@@ -49,7 +48,6 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
     pub(super) kind: K,
-    pub(super) writers: Writers<Growing<K>>,
     pub(super) plan: Plan,
     /// The number of tables when the filter was built or loaded.
     begun_with: usize,
@@ -103,7 +101,6 @@ impl<K: SlotKind> Growing<K> {
             directory: Directory::new(tables, |leaf| plan.cells_at(leaf.doublings()))?,
             kind: K::new(plan),
             contains: lookup::contains_in(plan),
-            writers: Writers::new(),
             plan: *plan,
             begun_with,
             arena,
