@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the wheel and tests it. Installs missing packages: Python's below target, and a Java runtime for Spark.
 #
-#   test.sh                  lints, types and all tests without Spark, on the oldest and the newest Python of this machine
+#   test.sh                  lints, types and all tests without Spark, on the newest Python of this machine
+#   test.sh oldest           the same tests on its oldest Python
 #   test.sh spark            Spark in one process: the newest version, or SPARK_VERSION=3.5
 #   test.sh versions         Spark in one process: 3.5, 4.0, 4.1 and the newest version
 #   test.sh cluster          Spark with two executors that receive the package as an archive; one of them is killed
@@ -70,6 +71,19 @@ spark() {
     PYSPARK_PYTHON=$own/bin/python "$own"/bin/pytest tests/spark/"test_$1.py" "${@:3}"
 }
 
+# python_tests LINE ARGUMENTS: runs the tests without Spark on the Python in this line (of sed) of all on this machine, the oldest first.
+python_tests() {
+    local each version
+    for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+        version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
+    done | sort -n | sed -n "$1" | while read -r version each; do
+        environment target/venv-3."$version" "$each" \
+            'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
+        echo "Python 3.$version"
+        target/venv-3."$version"/bin/pytest --ignore tests/spark "${@:2}" </dev/null
+    done
+}
+
 case ${1:-} in
 spark) spark local "${SPARK_VERSION:-newest}" "${@:2}" ;;
 cluster | connect) spark "$1" "${SPARK_VERSION:-newest}" "${@:2}" ;;
@@ -79,20 +93,12 @@ versions)
         spark local "$version" "${@:2}"
     done
     ;;
+oldest) python_tests 1p "${@:2}" ;;
 *)
     cargo fmt --all --check
     cargo clippy -q --locked --workspace --all-targets -- -D warnings
     mypy
     PYTHONPATH=target/site stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
-
-    # On the oldest and the newest Python of this machine.
-    for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
-        version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
-    done | sort -n | sed -n '1p;$p' | uniq | while read -r version each; do
-        environment target/venv-3."$version" "$each" \
-            'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
-        echo "Python 3.$version"
-        target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
-    done
+    python_tests '$p' "$@"
     ;;
 esac

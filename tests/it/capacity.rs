@@ -95,7 +95,7 @@ fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
 /// most a tenth of them at or below a load of 0.9728, and e times fewer for each 0.0006 less. No test builds enough large filters
 /// to observe it.
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn shards_refuse_their_first_key_where_the_plan_expects_it() {
     let loads = Mutex::new(Vec::new());
     each_on_all_cores(&(0..400).collect::<Vec<u64>>(), |&i| {

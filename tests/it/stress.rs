@@ -26,14 +26,14 @@ fn every_answer_of_small_filters_is_exact() {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn every_answer_of_larger_filters_is_exact() {
     every_answer_is_exact(&[(60, 4), (20_000, 1), (20_000, 100), (500_000, 1000)]);
 }
 
 /// For ten minutes with `CUCKOO_FULL=1`.
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn every_answer_under_lasting_stress_is_exact() {
     let (capacity, seconds) = choose((1_200_000, 600), (600_000, 4));
     let mut rng = Rng::with_seed(5);

@@ -219,7 +219,7 @@ fn some_refused_memory_is_an_error_or_a_slower_way() {
 
 /// Each allocation, or every third one, and its caller.
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn refused_memory_is_an_error_or_a_slower_way() {
     match env::var_os("CUCKOO_FULL") {
         Some(_) => refuse_one_by_one(1, "one by one"),

@@ -11,13 +11,14 @@ const BENCHMARKS: &str = "docs/benchmarks/README.md";
 /// A name, the rows that the piece must fill or their sections, the folders of its program beside `src`, and a shell command.
 type Piece = (&'static str, &'static str, &'static [&'static str], &'static str);
 const LONG: &[&str] = &["crates/reliability", "crates/testkit"];
-const PIECES: [Piece; 19] = [
+const PIECES: [Piece; 20] = [
     ("loom", "1.1", &["loom-tests"], "cargo xtask loom"),
     ("schedules", "1.2 1.3", &["tests", "loom-tests"], "cargo xtask schedules --full"),
     ("linearizability", "2", &["tests"], "test --lib linearizability::threads"),
     ("stress", "3", &["tests", "crates/testkit"], "test --test it stress::"),
     ("scale", "4.1 4.2 4.3 4.4", LONG, "test -p reliability --test scale"),
-    ("capacity", "", &["tests"], "test --test it capacity"),
+    ("capacity", "", &["tests"], "test --test it capacity && test --test it overfull && test --test it 300_million"),
+    ("compare", "", &["benches"], "cargo test --locked -p compare --all-targets"),
     ("large", "4.5 4.6", LONG, "test -p reliability --test large"),
     (
         "faults",
@@ -35,7 +36,12 @@ const PIECES: [Piece; 19] = [
     ("sanitizers", "8.7 8.8", &["tests"], "cargo xtask asan && cargo xtask miri"),
     ("lint", "9.1 9.2 9.3 9.4 9.5 9.8 9.9 9.10 9.11", &["xtask"], "cargo xtask lint --full"),
     ("servers", "", &["crates/cuckoo-valkey"], "SERVERS='redis-server valkey-server' crates/cuckoo-valkey/test.sh"),
-    ("spark", "", &["python"], "python/test.sh versions && python/test.sh cluster && python/test.sh connect"),
+    (
+        "python",
+        "",
+        &["python"],
+        "python/test.sh oldest && python/test.sh versions && python/test.sh cluster && python/test.sh connect",
+    ),
     ("machines", "9.6 9.7", &["tests"], "cargo xtask machines"),
 ];
 

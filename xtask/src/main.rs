@@ -17,10 +17,10 @@ const HELP: &str = "\
 cargo xtask CHECK; times are of 2 cores. What a check makes is in target/; where a toolchain or a tool cannot be had,
 a line \"skipped: ...\" says what was not checked.
 
-loom [--models | --eighth | --teeth NAME...]
-    Models of the protocol, and teeth: faults in a copy of src/ that the models they name must catch; --eighth: an eighth
+loom [--models | --sixteenth | --teeth NAME...]
+    Models of the protocol, and teeth: faults in a copy of src/ that the models they name must catch; --sixteenth: a sixteenth
     of the teeth, the next one with each commit
-    7 minutes; --models: 3; --eighth: 4; needs git
+    7 minutes; --models: 3; --sixteenth: 4; needs git
 schedules [--full | --teeth NAME...]
     Histories of threads that shuttle switches, each checked for an order that explains it. CUCKOO_SCENARIO=N repeats one
     10 seconds; --full: 15 minutes; needs git
@@ -44,7 +44,7 @@ fuzz [--full | SECONDS]
     2 minutes; --full: 20 minutes; needs nightly Rust, cargo-fuzz
 lint [--full | --write]
     Sets of features, targets, the package, the public API; --full: licences, unused dependencies; --write: lists the API
-    2 minutes; needs nightly Rust, cargo-hack, cargo-public-api
+    2 minutes; needs nightly Rust, cargo-public-api
 full [--list] [PIECE...]
     Long forms of all checks; their lines \"figure ROW: TEXT\" go into docs/reliability.md
     hours; needs what they need

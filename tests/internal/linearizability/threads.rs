@@ -132,7 +132,7 @@ fn is_contested(history: &History) -> bool {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn what_real_threads_say_can_be_explained() {
     let start = Instant::now();
     let histories = full_or(1_000_000, 20_000);

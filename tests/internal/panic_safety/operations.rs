@@ -165,7 +165,7 @@ fn bulk_operations_of_shards_at_13_bits() {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn bulk_operations() {
     let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.hashed().bulk().insert_iter(own.iter().copied()));
     let mut killed = 0;

@@ -81,7 +81,7 @@ fn an_overfull_load_fills_the_filter_and_names_what_it_refused() {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
+#[ignore = "long: cargo xtask full runs it"]
 fn an_overfull_load_fills_two_shards() {
     check_overfull_loads(260_000);
 }
