@@ -86,10 +86,9 @@ pub(crate) type Contains<F> = Of<F, Mixed, bool>;
 /// The lookup for filters of this plan on this processor.
 pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Compiled<Contains<P>> {
     with_layout!(BucketLayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
-        _ if <P::Slots<'_> as Slots>::TAGGED => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
-        (1, ..NARROW) => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
+        (1, ..NARROW) if !P::Slots::TAGGED => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
         (1, _) => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
-        (_, ..NARROW) => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
+        (_, ..NARROW) if !P::Slots::TAGGED => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
         _ => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
     })
 }

@@ -33,14 +33,14 @@ impl<D: Writes> Function<Remove<D>> for Writer {
     }
 }
 
-/// Inserts into bare slots, for this processor.
+/// Inserts into bare slots, for this processor: a filter is made with a lookup for it, so it is known.
 #[inline]
 pub(super) fn insert<D: Writes, const UNIQUE: bool>(directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
-    Compiled::<Insert<D>>::for_scalars::<Writer<UNIQUE>>().call(directory, mixed)
+    Compiled::<Insert<D>>::for_known_scalars::<Writer<UNIQUE>>().call(directory, mixed)
 }
 
 /// Removes from bare slots, for this processor.
 #[inline]
 pub(super) fn remove<D: Writes>(directory: &D, mixed: Mixed) -> bool {
-    Compiled::<Remove<D>>::for_scalars::<Writer>().call(directory, mixed) != 0
+    Compiled::<Remove<D>>::for_known_scalars::<Writer>().call(directory, mixed) != 0
 }

@@ -44,6 +44,17 @@ impl<S: Signature> Compiled<S> {
     pub(crate) fn for_scalars<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2") {
+            let _ = x86_64::HAS_SCALARS.set(());
+        }
+        Self::for_known_scalars::<F>()
+    }
+
+    /// As [`Compiled::for_scalars`], by what its last call has found out, in three instructions: for callers that select a function
+    /// with every call. Before that, the function for any processor.
+    #[inline(always)]
+    pub(crate) fn for_known_scalars<F: Function<S>>() -> Self {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if x86_64::HAS_SCALARS.get().is_some() {
             return Compiled(x86_64::scalars::<S, F>);
         }
         Compiled(anywhere::<S, F>)
@@ -84,6 +95,10 @@ mod x86_64 {
     use super::{Avx2, Avx2Function, Compiled, Function, Signature};
     use core::marker::PhantomData;
     use std::arch::is_x86_feature_detected as has;
+    use std::sync::OnceLock;
+
+    /// Set where the processor has the instructions of [`scalars`].
+    pub(super) static HAS_SCALARS: OnceLock<()> = OnceLock::new();
 
     /// An [`Avx2Function`] as a function of [`in_vectors`] and of nothing else.
     pub(super) struct Proven<F>(PhantomData<F>);
