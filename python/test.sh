@@ -55,10 +55,7 @@ rm -rf target/wheels target/site
 maturin build --release --locked -q --zig --compatibility manylinux2014 \
     --out target/wheels -- -C link-arg="$(cc -print-file-name=libgcc_s.so.1)"
 maturin sdist --out target/wheels 2>/dev/null
-# For a target by name, like the wheel: then both have one build of the library.
-host=$(rustc -vV | sed -n 's/^host: //p')
-cargo build -q --release --locked --target "$host" -p ask
-install -D "target/$host/release/ask" target/release/ask
+cargo build -q --release --locked -p ask
 # Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
 $python -m zipfile -e target/wheels/*.whl target/site
 
