@@ -71,17 +71,19 @@ spark() {
     PYSPARK_PYTHON=$own/bin/python "$own"/bin/pytest tests/spark/"test_$1.py" "${@:3}"
 }
 
-# python_tests LINE ARGUMENTS: runs the tests without Spark on the Python in this line (of sed) of all on this machine, the oldest first.
-python_tests() {
+pythons() {
     local each version
     for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
         version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
-    done | sort -n | sed -n "$1" | while read -r version each; do
-        environment target/venv-3."$version" "$each" \
-            'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
-        echo "Python 3.$version"
-        target/venv-3."$version"/bin/pytest --ignore tests/spark "${@:2}" </dev/null
-    done
+    done | sort -n
+}
+
+# python_tests VERSION PYTHON ARGUMENTS: runs the tests without Spark.
+python_tests() {
+    environment target/venv-3."$1" "$2" \
+        'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
+    echo "Python 3.$1"
+    target/venv-3."$1"/bin/pytest --ignore tests/spark "${@:3}"
 }
 
 case ${1:-} in
@@ -93,12 +95,14 @@ versions)
         spark local "$version" "${@:2}"
     done
     ;;
-oldest) python_tests 1p "${@:2}" ;;
+# shellcheck disable=SC2046
+oldest) python_tests $(pythons | sed -n 1p) "${@:2}" ;;
 *)
     cargo fmt --all --check
     cargo clippy -q --locked --workspace --all-targets -- -D warnings
     mypy
     PYTHONPATH=target/site stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
-    python_tests '$p' "$@"
+    # shellcheck disable=SC2046
+    python_tests $(pythons | sed -n '$p') "$@"
     ;;
 esac

@@ -80,7 +80,7 @@ unused_dependencies() {
 # Every set of features. clippy says what the compiler says, and denies warnings in this crate alone.
 features() {
     local sets=('') feature set
-    for feature in $(sed -n '/^\[features\]/,/^\[package/s/^\([a-z]*\) = .*/\1/p' Cargo.toml | grep -v default); do
+    for feature in $(sed -n '/^\[features\]/,/^\[package/s/^\([^# ]*\) = .*/\1/p' Cargo.toml | grep -vx default); do
         sets+=("${sets[@]/%/ $feature}")
     done
     [ "${#sets[@]}" -ge 32 ]

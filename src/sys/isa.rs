@@ -43,14 +43,12 @@ impl<S: Signature> Compiled<S> {
     /// Without vectors, for functions of a few dozen instructions: bit manipulation saves some.
     pub(crate) fn for_scalars<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2") {
-            let _ = x86_64::HAS_SCALARS.set(());
-        }
+        x86_64::has_scalars();
         Self::for_known_scalars::<F>()
     }
 
-    /// As [`Compiled::for_scalars`], by what its last call has found out, in three instructions: for callers that select a function
-    /// with every call. Before that, the function for any processor.
+    /// As [`Compiled::for_scalars`], for callers that select a function with every call: by what any other selection has found out,
+    /// in three instructions. Before the first one, the function for any processor.
     #[inline(always)]
     pub(crate) fn for_known_scalars<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -97,8 +95,16 @@ mod x86_64 {
     use std::arch::is_x86_feature_detected as has;
     use std::sync::OnceLock;
 
-    /// Set where the processor has the instructions of [`scalars`].
+    /// Set where the processor is known to have the instructions of [`scalars`].
     pub(super) static HAS_SCALARS: OnceLock<()> = OnceLock::new();
+
+    pub(super) fn has_scalars() -> bool {
+        let has_scalars = has!("bmi1") && has!("bmi2");
+        if has_scalars {
+            HAS_SCALARS.get_or_init(|| ());
+        }
+        has_scalars
+    }
 
     /// An [`Avx2Function`] as a function of [`in_vectors`] and of nothing else.
     pub(super) struct Proven<F>(PhantomData<F>);
@@ -112,7 +118,7 @@ mod x86_64 {
 
     /// `None` if the processor has no AVX2.
     pub(super) fn in_vectors<S: Signature, F: Function<S>>() -> Option<Compiled<S>> {
-        let has_scalars = has!("bmi1") && has!("bmi2");
+        let has_scalars = has_scalars();
         if has_scalars && has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl") {
             return Some(Compiled(avx512::<S, F>));
         }

@@ -102,7 +102,6 @@ fn a_snapshot_in_the_program_itself() {
 
 /// More than 2^26 buckets, which are drawn from all bits of a hash.
 #[test]
-#[ignore = "long: cargo xtask full runs it"]
 fn filters_of_300_million_keys_answer_alike_in_every_way() {
     const KEYS: u64 = 2000;
     let filter = filter(300_000_000, 4, KEYS);

@@ -228,7 +228,6 @@ fn random_operation<K: SlotKind>(raw: &RawFilter<K>, random: &mut fastrand::Rng,
 
 /// Words with and without slots in two of them; two stripes and more.
 #[test]
-#[ignore = "long: cargo xtask full runs it"]
 fn a_filter_is_as_before_or_after_whatever_was_being_done() {
     for (width, shift) in [(8, 4), (13, 4), (13, 5), (16, 4), (31, 4)] {
         let plan = Plan::one_shard(width, 32, shift);
@@ -241,7 +240,6 @@ fn a_filter_is_as_before_or_after_whatever_was_being_done() {
 
 /// The same with a tag in each slot.
 #[test]
-#[ignore = "long: cargo xtask full runs it"]
 fn a_filter_with_tags_is_as_before_or_after_whatever_was_being_done() {
     for width in [16, 20] {
         let plan = Plan::one_shard(width, 32, 4).with_tags(2);
