@@ -41,7 +41,7 @@ models! {
         relocation_is_never_missed(12, 2, 1, World::contains, [1092, 1092, 4683, 2175, 1440, 1440, 5991, 3192]);
     /// Slot 3 of bucket 1 shares a word with all buckets.
     relocation_is_never_missed_at_4_bits =>
-        relocation_is_never_missed(4, 2, 3, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
+        relocation_is_never_missed(4, 2, 3, World::contains, [720, 720, 720, 720, 840, 840, 840, 840]);
     relocation_is_never_missed_at_8_bits =>
         relocation_is_never_missed(8, 1, 1, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
     /// Bucket 1 of 28-bit slots is in three words, and its slot 3 in the third of them.

@@ -62,7 +62,7 @@
 // clippy.toml: atomics and locks are used in one module.
 #![deny(clippy::disallowed_types)]
 // Models and schedules use some of the test helpers.
-#![cfg_attr(any(cuckoo_loom, cuckoo_shuttle), allow(dead_code, unused_imports))]
+#![cfg_attr(cuckoo_model, allow(dead_code, unused_imports))]
 
 mod builder;
 #[cfg(feature = "rayon")]
@@ -121,6 +121,11 @@ pub mod kind {
 mod loom_tests;
 
 #[cfg(all(test, not(cuckoo_loom)))]
+#[path = "../tests/internal/linearizability/mod.rs"]
+#[allow(clippy::disallowed_types)]
+mod linearizability;
+
+#[cfg(all(test, not(cuckoo_model)))]
 #[path = "../tests/internal/mod.rs"]
 #[allow(clippy::disallowed_types)]
 mod internal;

@@ -191,7 +191,7 @@ def test_bytes_in_all_forms():
 
 
 def test_arrays_are_not_copied():
-    numbers = np.arange(10_000_000, dtype=np.uint64)
+    numbers = np.arange(2_000_000, dtype=np.uint64)
     fixed = pa.Array.from_buffers(pa.binary(8), len(numbers), [None, pa.py_buffer(numbers)])
     pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)

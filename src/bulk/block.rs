@@ -357,6 +357,6 @@ impl<O: Copy + Default> Tile<O> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 #[path = "../../tests/internal/bulk/block.rs"]
 mod tests;

@@ -104,6 +104,6 @@ impl<K: ?Sized, S: BuildHasher + Sync, T: Kind> Filter<K, S, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 #[path = "../../tests/internal/bulk/mod.rs"]
 mod tests;

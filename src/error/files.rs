@@ -332,7 +332,7 @@ impl Error for OfFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
 

@@ -284,7 +284,7 @@ impl<K: ?Sized, S, T: Timed> Filter<K, S, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
 

@@ -113,6 +113,6 @@ impl Hasher for StableHasher {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 #[path = "../../tests/internal/stable_hash.rs"]
 mod tests;

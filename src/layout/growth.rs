@@ -345,7 +345,7 @@ fn at_last_load(keys: usize) -> usize {
     (LOAD * (keys as f64 / LAST_LOAD - spread(keys))).max(0.0) as usize
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -167,7 +167,7 @@ fn whole_rows<const RUNS: usize>(bytes: &[u8], rows: usize, step: usize, slots: 
     occupied
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

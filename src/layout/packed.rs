@@ -62,7 +62,7 @@ impl<F: FnMut(u64)> Packer<F> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -272,7 +272,7 @@ pub(crate) fn lowest_rate(capacity: usize, widest: u32) -> f64 {
     expected_false_positive_rate(load_at(capacity), widest)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

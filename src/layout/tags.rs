@@ -186,7 +186,7 @@ impl Tags {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

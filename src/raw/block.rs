@@ -185,7 +185,7 @@ trait InBlocks: Probed + Lookup {
 
 impl<P: Probed> InBlocks for P {}
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use crate::CuckooFilter;

@@ -83,7 +83,7 @@ impl<G> Locked<'_, G> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
 

@@ -23,7 +23,7 @@ mod assembly;
 mod batch;
 mod block;
 mod bucket_array;
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod bucket_array_tests;
 mod copy;
 mod counters;
@@ -51,7 +51,7 @@ mod shards;
 mod slots;
 mod stripe;
 mod tick;
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tick_tests;
 mod window;
 mod writers;

@@ -87,7 +87,7 @@ impl<T: Slots> Shard<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use crate::error::InsertError;

@@ -116,7 +116,7 @@ impl<'a, T: Slots> Shard<'a, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use crate::layout::{Mixed, Plan};
     use crate::raw::flat::Flat;

@@ -25,7 +25,7 @@ pub(crate) fn rolling<const AHEAD: usize, T>(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use std::cell::Cell;

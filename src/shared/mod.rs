@@ -443,7 +443,7 @@ impl<F: Viewed> fmt::Debug for SharedReader<F> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
 

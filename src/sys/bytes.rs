@@ -117,7 +117,7 @@ impl fmt::Debug for Bytes<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
 

@@ -250,7 +250,7 @@ impl<T> Drop for Directory<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 #[allow(clippy::disallowed_types)]
 mod tests {
     use super::*;

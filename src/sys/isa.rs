@@ -25,15 +25,18 @@ pub(crate) trait Function<S: Signature> {
 /// As [`Function`], for a function that names instructions of AVX2.
 pub(crate) trait Avx2Function<S: Signature> {
     /// Always inlined, as [`Function::run`].
-    #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), expect(dead_code, reason = "never called without AVX2"))]
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", not(any(miri, cuckoo_model)))),
+        expect(dead_code, reason = "never called without AVX2")
+    )]
     fn run(context: &S::Context, input: S::Input<'_>, avx2: Avx2) -> S::Output;
 }
 
 /// A proof that this processor has AVX2 and BMI2, and [unaligned loads](super::unaligned::AVAILABLE).
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(
-    #[cfg(all(target_arch = "x86_64", not(miri)))] (),
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))] pub(super) core::convert::Infallible,
+    #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))] (),
+    #[cfg(not(all(target_arch = "x86_64", not(any(miri, cuckoo_model)))))] pub(super) core::convert::Infallible,
 );
 
 /// The body of a function for this processor.
@@ -42,7 +45,7 @@ pub(crate) struct Compiled<S: Signature>(unsafe fn(&S::Context, S::Input<'_>) ->
 impl<S: Signature> Compiled<S> {
     /// Without vectors, for functions of a few dozen instructions: bit manipulation saves some.
     pub(crate) fn for_scalars<F: Function<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
         x86_64::has_scalars();
         Self::for_known_scalars::<F>()
     }
@@ -51,7 +54,7 @@ impl<S: Signature> Compiled<S> {
     /// in three instructions. Before the first one, the function for any processor.
     #[inline(always)]
     pub(crate) fn for_known_scalars<F: Function<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
         if x86_64::HAS_SCALARS.get().is_some() {
             return Compiled(x86_64::scalars::<S, F>);
         }
@@ -60,7 +63,7 @@ impl<S: Signature> Compiled<S> {
 
     /// With the widest vectors of the processor, for loops over arrays.
     pub(crate) fn for_vectors<F: Function<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
         if let Some(compiled) = x86_64::in_vectors::<S, F>() {
             return compiled;
         }
@@ -69,7 +72,7 @@ impl<S: Signature> Compiled<S> {
 
     /// As [`Compiled::for_vectors`]; `None` if the processor has no AVX2, and in models.
     pub(crate) fn for_avx2<F: Avx2Function<S>>() -> Option<Self> {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
         if super::unaligned::AVAILABLE {
             return x86_64::in_vectors::<S, x86_64::Proven<F>>();
         }
@@ -88,7 +91,7 @@ fn anywhere<S: Signature, F: Function<S>>(context: &S::Context, input: S::Input<
     F::run(context, input)
 }
 
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
 mod x86_64 {
     use super::{Avx2, Avx2Function, Compiled, Function, Signature};
     use core::marker::PhantomData;

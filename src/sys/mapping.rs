@@ -135,7 +135,7 @@ pub(crate) fn allocate(file: &File, begin: usize, len: usize) -> io::Result<()> 
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use crate::sys::sync::AtomicU64;

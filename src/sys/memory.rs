@@ -65,7 +65,7 @@ pub(crate) fn zeros<T: Clone + Default>(len: usize) -> Option<Vec<T>> {
     Some(vec)
 }
 
-#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(not(all(test, cuckoo_model)))]
 // A lock around spare memory, no part of the protocol.
 #[allow(clippy::disallowed_types)]
 mod backing {
@@ -346,7 +346,7 @@ mod backing {
 }
 
 /// In models and schedules, values are registered with the checker, so zeroed memory is invalid.
-#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
+#[cfg(all(test, cuckoo_model))]
 mod backing {
     use super::{HugePages, Source, Zeroed};
 
@@ -398,7 +398,7 @@ impl<T> Buffer<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use core::sync::atomic::Ordering;

@@ -2,7 +2,7 @@
 //! keys.
 
 /// Whether this is a build for models or schedules, with other atomics than the processor's.
-pub(crate) const IS_MODEL: bool = cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle)));
+pub(crate) const IS_MODEL: bool = cfg!(all(test, cuckoo_model));
 
 #[cfg(feature = "snapshot")]
 pub(crate) mod bytes;

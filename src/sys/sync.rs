@@ -1,6 +1,6 @@
 //! The types shared between threads: those of std and parking_lot, of loom in models (`--cfg cuckoo_loom`, tests only), and of
-//! shuttle in schedules (`--cfg cuckoo_shuttle`, `tests/internal/linearizability`). No other file names these crates, so models
-//! explore the code that ships.
+//! shuttle in schedules (`--cfg cuckoo_shuttle`, `tests/internal/linearizability`); either comes with `--cfg cuckoo_model`. No other
+//! file names these crates, so models explore the code that ships.
 
 use core::sync::atomic::Ordering;
 
@@ -102,7 +102,7 @@ pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     time
 }
 
-#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(not(all(test, cuckoo_model)))]
 mod shim {
     use core::marker::PhantomData;
     use core::sync::atomic::Ordering;
@@ -176,7 +176,7 @@ mod shim {
     }
 }
 
-#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
+#[cfg(all(test, cuckoo_model))]
 mod shim {
     use core::marker::PhantomData;
     #[cfg(cuckoo_loom)]

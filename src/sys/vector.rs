@@ -75,7 +75,7 @@ pub(crate) fn any_within(avx2: Avx2, _: [Sixteen; 2], _: &Spread, _: u32, _: u32
     match avx2.0 {}
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use crate::sys::isa::{Avx2Function, Compiled, Of};

@@ -10,8 +10,8 @@
 //! | shared                  | a process killed at any step, or its successor, leaves a correct shared filter                 |
 //! | face, bulk, stable_hash | unit tests of the faces, of the blocks of bulk operations, and of the stable hash function     |
 //! | linearizability         | histories of real threads and of shuttle's schedules, each explained by some order             |
-
-mod linearizability;
+//!
+//! `linearizability` is a module of the crate's root, since schedules are built with it and without the others.
 
 mod contention;
 mod face;
@@ -22,4 +22,4 @@ mod raced_lookup;
 mod shared;
 mod stalled_writer;
 #[allow(unreachable_pub)]
-mod thousands;
+pub(crate) mod thousands;

@@ -1,5 +1,5 @@
 //! Tests of the public API, in one program. A test that needs a process of its own has a program of its own next to this folder:
-//! `memory` and `refused_memory` replace the allocator, `serde` is built only with that feature.
+//! `memory` and `refused_memory` replace the allocator.
 
 mod builder;
 mod bulk;
@@ -15,6 +15,8 @@ mod merge;
 mod model;
 mod parts;
 mod rates;
+#[cfg(feature = "serde")]
+mod serde;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 mod shared;
 mod snapshot;

@@ -118,7 +118,7 @@ fn all(path: &str, files: &[String]) -> Result<()> {
         command.args(["--iterate", "--timeout-multiplier=5", "--minimum-test-timeout=60"]).args(&files);
         command.arg(format!("--jobs={}", rayon::current_num_threads()));
         match name {
-            MODELS => command.arg("--profile=loom").env("RUSTFLAGS", "--cfg cuckoo_loom"),
+            MODELS => command.arg("--profile=loom").env("RUSTFLAGS", "--cfg cuckoo_model --cfg cuckoo_loom"),
             ALL_TESTS => command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1"),
             // Most of the time of a mutant is compilation, which takes a fraction without optimization.
             _ => command.envs(UNOPTIMISED),

@@ -40,7 +40,7 @@ pub(crate) fn check(args: &Args) -> Result<()> {
 }
 
 fn command(tests: &Tests, seconds: u64, full: bool, arguments: &str) -> Command {
-    let mut command = tests.command(seconds, &format!("internal::linearizability::schedules {arguments}"));
+    let mut command = tests.command(seconds, &format!("linearizability::schedules {arguments}"));
     if full {
         command.env("CUCKOO_FULL", "1");
     }

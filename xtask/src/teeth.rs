@@ -144,7 +144,7 @@ impl Build {
         let mut cargo = run::plain("cargo test --locked --profile loom --lib --no-run");
         self.config.iter().for_each(|setting| _ = cargo.args(["--config", setting]));
         cargo.current_dir(folder).env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_LOOM_DEBUG", "false");
-        cargo.env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", format!("--cfg {}", self.cfg));
+        cargo.env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", format!("--cfg cuckoo_model --cfg {}", self.cfg));
         let said = run::quietly(cargo)?;
         let path = said.lines().find_map(|line| line.split_once("unittests src/lib.rs (")?.1.strip_suffix(")"));
         let binary = path.with_context(|| format!("{said}\ncargo names no unit tests"))?;

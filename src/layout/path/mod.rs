@@ -178,5 +178,5 @@ impl Visited {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests;

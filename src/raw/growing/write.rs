@@ -235,7 +235,7 @@ impl<K: SlotKind> Growing<K> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use crate::layout::Plan;

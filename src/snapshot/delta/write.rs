@@ -177,7 +177,7 @@ fn difference(mut before: Vec<Name>, mut after: Vec<Name>) -> [Vec<Name>; 2] {
     [gone, come]
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use crate::CuckooFilter;

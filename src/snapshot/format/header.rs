@@ -277,7 +277,7 @@ pub(in crate::snapshot) fn origin(header: &[u8]) -> u32 {
     crc32c(&header[..header.len() - CHECKSUM])
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

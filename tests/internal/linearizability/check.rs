@@ -71,6 +71,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
+#[cfg(not(cuckoo_model))]
 mod tests {
     use super::super::answer::Answer;
     use super::super::said::{Said, ones, sorted};

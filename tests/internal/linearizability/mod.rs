@@ -25,9 +25,11 @@ mod scenario;
 mod shape;
 mod world;
 
+#[cfg(not(cuckoo_model))]
 mod corrupt;
 #[cfg(cuckoo_shuttle)]
 mod schedules;
+#[cfg(not(cuckoo_model))]
 mod threads;
 
 /// Returns the first number in the full run (`CUCKOO_FULL=1`), else the second.
