@@ -29,14 +29,8 @@ struct LookupBlock {
     patterns: [u64; BLOCK],
 }
 
-/// Lookups of many keys, compiled per layout and per cache that holds the words.
-struct ContainsEachAs<L, const CACHE: u8>(PhantomData<L>);
-
-/// The cache into which lines are prefetched: none for near tables, L1 for lines of a shared cache, L2 for lines of
-/// memory, because it can wait for more of them.
-const NEAR: u8 = 0;
-const L1: u8 = 1;
-const L2: u8 = 2;
+/// Lookups of many keys, compiled per layout.
+struct ContainsEachAs<L>(PhantomData<L>);
 
 pub(crate) struct ContainsEach<F>(PhantomData<F>);
 
@@ -46,14 +40,11 @@ impl<F> Signature for ContainsEach<F> {
     type Output = ();
 }
 
-/// Looks up the next keys in words of `word_bytes` bytes. Selects the function per call: a filter that held it from its
-/// construction would put all of them, 600 KB, into every program.
-pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: Next<'_>, found: &mut [bool]) {
-    let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.shape().format.slot_bits), L => match level_for(word_bytes) {
-        None => Compiled::for_vectors::<ContainsEachAs<L, NEAR>>(),
-        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, L1>>(),
-        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, L2>>(),
-    });
+/// Looks up the next keys. Selects the function per call: a filter that held it from its construction would put all of them, 470 KB
+/// with those of growing filters, into every program.
+pub(crate) fn contains_each_in<P: Probed>(probed: &P, next: Next<'_>, found: &mut [bool]) {
+    let layout = BucketLayoutKind::of(probed.shape().format.slot_bits);
+    let compiled: Compiled<ContainsEach<P>> = with_layout!(layout, L => Compiled::for_vectors::<ContainsEachAs<L>>());
     compiled.call(probed, (next, found));
 }
 
@@ -61,22 +52,26 @@ pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: N
 /// depends on the user's types.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl<P: Probed, L: BucketLayout, const CACHE: u8> Function<ContainsEach<P>> for ContainsEachAs<L, CACHE> {
+impl<P: Probed, L: BucketLayout> Function<ContainsEach<P>> for ContainsEachAs<L> {
     #[inline(always)]
     fn run(shards: &P, (next, found): (Next<'_>, &mut [bool])) {
+        let level = level_for(shards.word_bytes());
         // Two blocks: one is read while the lines of the other arrive.
         let mut blocks = [LookupBlock::new(), LookupBlock::new()];
         let mut now = 0;
         let mut left = found.len();
         shards.place::<L>(&mut blocks[now], &mut left, next);
-        (0..BLOCK).for_each(|at| shards.fetch_for::<L, CACHE>(&blocks[now], at));
+        if let Some(level) = level {
+            (0..BLOCK).for_each(|at| shards.fetch::<L>(&blocks[now], at, level));
+        }
         for found in found.chunks_mut(BLOCK) {
             shards.place::<L>(&mut blocks[1 - now], &mut left, next);
-            let (block, coming) = (&blocks[now], &blocks[1 - now]);
-            match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) => shards.lookup::<L, CACHE>(block, coming, found),
+            let block = &blocks[now];
+            match (<&mut [bool; BLOCK]>::try_from(&mut *found), level) {
+                (Ok(found), None) => shards.lookup::<L>(block, None, found),
+                (Ok(found), Some(level)) => shards.lookup::<L>(block, Some((&blocks[1 - now], level)), found),
                 // The last block.
-                Err(_) => shards.lookup::<L, NEAR>(block, coming, found),
+                (Err(_), _) => shards.lookup::<L>(block, None, found),
             }
             now = 1 - now;
         }
@@ -131,10 +126,11 @@ trait InBlocks: Probed + Lookup {
     }
 
     #[inline(always)]
-    fn fetch_for<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, at: usize) {
-        if CACHE != NEAR {
-            let level = if CACHE == L1 { CacheLevel::L1 } else { CacheLevel::L2 };
-            block.begins.iter().for_each(|begins| L::fetch(self.source(), begins[at], level));
+    fn fetch<L: BucketLayout>(&self, block: &LookupBlock, at: usize, level: CacheLevel) {
+        let fetch = |level| block.begins.iter().for_each(|begins| L::fetch(self.source(), begins[at], level));
+        match level {
+            CacheLevel::L1 => fetch(CacheLevel::L1),
+            CacheLevel::L2 => fetch(CacheLevel::L2),
         }
     }
 
@@ -142,7 +138,12 @@ trait InBlocks: Probed + Lookup {
     /// `coming` block are prefetched one by one in between, since all at once would wait for each other. Without a
     /// coming block, lines of an earlier one are prefetched without effect.
     #[inline(always)]
-    fn lookup<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, coming: &LookupBlock, found: &mut [bool]) {
+    fn lookup<L: BucketLayout>(
+        &self,
+        block: &LookupBlock,
+        coming: Option<(&LookupBlock, CacheLevel)>,
+        found: &mut [bool],
+    ) {
         let (count, run_bits) = (found.len(), 2 * self.shape().format.slot_bits);
         let (low, high) = (self.shape().format.lanes.low, self.shape().format.lanes.high);
         let slots = self.slots();
@@ -158,13 +159,15 @@ trait InBlocks: Probed + Lookup {
             second[at] = L::read(self.source(), block.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
-            self.fetch_for::<L, CACHE>(coming, at);
         };
-        if count == BLOCK {
+        match (coming, count) {
+            (Some((coming, level)), BLOCK) => (0..BLOCK).for_each(|at| {
+                read(at);
+                self.fetch::<L>(coming, at, level);
+            }),
             // The compiler unrolls this.
-            (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read));
-        } else {
-            (0..count).for_each(&mut read);
+            (_, BLOCK) => (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read)),
+            (_, count) => (0..count).for_each(read),
         }
         if changed != 0 || !slots.is_still(now) {
             return self.retry_each(&block.mixed, found);
