@@ -44,12 +44,14 @@ fuzz [--full | SECONDS]
     2 minutes; --full: 20 minutes; needs nightly Rust, cargo-fuzz
 lint [--full | --write]
     Sets of features, targets, the package, the public API; --full: licences, unused dependencies; --write: lists the API
-    2 minutes; needs nightly Rust, cargo-public-api
+    2 minutes; needs nightly Rust
 full [--list] [PIECE...]
     Long forms of all checks; their lines \"figure ROW: TEXT\" go into docs/reliability.md
     hours; needs what they need
 until-failure COMMAND...
     Runs a test binary up to its first failure, for mutants
+list-api FILE
+    Prints the public API that rustdoc describes in this file, for lint
 ";
 
 /// The arguments after the name of a check.
@@ -77,6 +79,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// Without blanket and automatic implementations: hundreds of lines that no reviewer reads.
+fn list_api(args: &Args) -> Result<()> {
+    let file = args.names().pop().context("usage: cargo xtask list-api FILE")?;
+    let described = public_api::Builder::from_rustdoc_json(file);
+    let api = described.omit_blanket_impls(true).omit_auto_trait_impls(true).build()?;
+    api.items().for_each(|item| println!("{item}"));
+    Ok(())
+}
+
 fn check() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let name = words.next().unwrap_or_else(|| "help".into());
@@ -98,6 +109,7 @@ fn check() -> Result<()> {
         "schedules" => schedules::check(&args),
         "mutants" => mutants::check(&args),
         "full" => full::check(&args),
+        "list-api" => list_api(&args),
         _ => {
             let status = run::command("xtask/checks.sh", [&name].into_iter().chain(&args.0)).status()?;
             ensure!(status.success(), "{name} failed");
