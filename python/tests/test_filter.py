@@ -202,7 +202,7 @@ def test_arrays_are_not_copied():
     finally:
         pa.set_memory_pool(before)
     # Not even the bits of the answer are of this pool.
-    assert pool.max_memory() < 1_000_000
+    assert pool.max_memory() < 200_000
 
 
 def broken_texts(valid=None):

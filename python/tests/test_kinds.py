@@ -222,18 +222,18 @@ def test_time_goes_on_in_files_and_copies():
 
 @each_kind
 def test_kinds_grow(kind):
-    numbers = np.arange(12_000)
-    filter = kind(1000, false_positive_rate=0.001, max_capacity=24_000, key="i64")
+    numbers = np.arange(40_000)
+    filter = kind(1000, false_positive_rate=0.001, max_capacity=80_000, key="i64", keys=(1, 2))
     before = filter.nbytes
     store(filter, numbers)
-    assert filter.contains(numbers).true_count == 12_000 and filter.nbytes > 5 * before
-    assert (filter.capacity, filter.max_capacity) == (1000, 24_000)
+    assert filter.contains(numbers).true_count == 40_000 and filter.nbytes > 5 * before
+    assert (filter.capacity, filter.max_capacity) == (1000, 80_000)
     name = type(filter).__name__
     # Counts have one slot for the keys that share a fingerprint and buckets.
-    assert len(filter) > 11_980
-    assert repr(filter) == f'<{name} of {len(filter)} keys, capacity=1000, max_capacity=24000, key="i64">'
+    assert len(filter) > 39_990
+    assert repr(filter) == f'<{name} of {len(filter)} keys, capacity=1000, max_capacity=80000, key="i64">'
     loaded = pickle.loads(pickle.dumps(filter))
-    assert loaded.max_capacity == 24_000 and loaded.contains(numbers).true_count == 12_000
+    assert loaded.max_capacity == 80_000 and loaded.contains(numbers).true_count == 40_000
     with pytest.raises(RefusedError):
         store(kind(1000, key="i64"), numbers)
 

@@ -95,7 +95,7 @@ impl<K: SlotKind> Flat<K> {
     }
 
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        contains_each_in(self, next, found);
+        contains_each_in(self, self.shards.word_bytes(), next, found);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -71,7 +71,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 
     /// Stores for each key whether its class is present.
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        contains_each_in(self, next, found);
+        contains_each_in(self, self.word_bytes, next, found);
     }
 }
 
@@ -97,10 +97,6 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     #[inline(always)]
     fn shape(&self) -> Shape<'_, ShardStrides> {
         Shape { geometry: &self.geometry, positions: self.positions, format: &self.format }
-    }
-
-    fn word_bytes(&self) -> usize {
-        self.word_bytes
     }
 
     #[inline(always)]

@@ -71,8 +71,6 @@ pub(crate) trait Probed {
 
     fn shape(&self) -> Shape<'_, Self::Positions>;
 
-    fn word_bytes(&self) -> usize;
-
     /// The words of all shards.
     fn source(&self) -> &Self::Source;
 
@@ -377,10 +375,6 @@ impl<K: SlotKind> Probed for Flat<K> {
     #[inline(always)]
     fn shape(&self) -> Shape<'_, ShardStrides> {
         Shape { geometry: &self.geometry, positions: self.shards.positions(), format: &self.shards.format }
-    }
-
-    fn word_bytes(&self) -> usize {
-        self.shards.word_bytes()
     }
 
     #[inline(always)]

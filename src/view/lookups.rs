@@ -55,7 +55,7 @@ impl<'a> Lookups<'a> {
         assert_same_length(keys.len(), found.len());
         match self {
             Lookups::Records(records) => {
-                contains_each_in(records, &mut hashing(keys, mixed), found);
+                contains_each_in(records, records.bytes.len(), &mut hashing(keys, mixed), found);
             }
             Lookups::Tables(tables) => tables.contains_each(keys, mixed, now, found),
         }

@@ -61,10 +61,6 @@ impl<'a> Probed for Records<'a> {
         Shape { geometry: &self.geometry, positions: self.positions, format: &self.format }
     }
 
-    fn word_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
     #[inline(always)]
     fn source(&self) -> &Self::Source {
         &self.bytes
