@@ -36,16 +36,16 @@ pub(crate) struct ContainsEach<F>(PhantomData<F>);
 
 impl<F> Signature for ContainsEach<F> {
     type Context = F;
-    type Input<'a> = (Next<'a>, &'a mut [bool]);
+    type Input<'a> = (Option<CacheLevel>, Next<'a>, &'a mut [bool]);
     type Output = ();
 }
 
-/// Looks up the next keys. Selects the function per call: a filter that held it from its construction would put all of them, 470 KB
-/// with those of growing filters, into every program.
-pub(crate) fn contains_each_in<P: Probed>(probed: &P, next: Next<'_>, found: &mut [bool]) {
+/// Looks up the next keys in words of `word_bytes` bytes. Selects the function per call: a filter that held it from its construction
+/// would put all of them, 470 KB with those of growing filters, into every program.
+pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: Next<'_>, found: &mut [bool]) {
     let layout = BucketLayoutKind::of(probed.shape().format.slot_bits);
     let compiled: Compiled<ContainsEach<P>> = with_layout!(layout, L => Compiled::for_vectors::<ContainsEachAs<L>>());
-    compiled.call(probed, (next, found));
+    compiled.call(probed, (level_for(word_bytes), next, found));
 }
 
 /// Stores the hashes of the next keys, at most as many as the slice holds, and returns their number. Only this function
@@ -54,8 +54,7 @@ pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
 impl<P: Probed, L: BucketLayout> Function<ContainsEach<P>> for ContainsEachAs<L> {
     #[inline(always)]
-    fn run(shards: &P, (next, found): (Next<'_>, &mut [bool])) {
-        let level = level_for(shards.word_bytes());
+    fn run(shards: &P, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool])) {
         // Two blocks: one is read while the lines of the other arrive.
         let mut blocks = [LookupBlock::new(), LookupBlock::new()];
         let mut now = 0;

@@ -1,5 +1,6 @@
 //! Functions compiled once per instruction set that makes them faster, and selected at run time.
 
+use super::IS_MODEL;
 use core::marker::PhantomData;
 
 pub(crate) trait Signature {
@@ -25,18 +26,15 @@ pub(crate) trait Function<S: Signature> {
 /// As [`Function`], for a function that names instructions of AVX2.
 pub(crate) trait Avx2Function<S: Signature> {
     /// Always inlined, as [`Function::run`].
-    #[cfg_attr(
-        not(all(target_arch = "x86_64", not(any(miri, cuckoo_model)))),
-        expect(dead_code, reason = "never called without AVX2")
-    )]
+    #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), expect(dead_code, reason = "never called without AVX2"))]
     fn run(context: &S::Context, input: S::Input<'_>, avx2: Avx2) -> S::Output;
 }
 
 /// A proof that this processor has AVX2 and BMI2, and [unaligned loads](super::unaligned::AVAILABLE).
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(
-    #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))] (),
-    #[cfg(not(all(target_arch = "x86_64", not(any(miri, cuckoo_model)))))] pub(super) core::convert::Infallible,
+    #[cfg(all(target_arch = "x86_64", not(miri)))] (),
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))] pub(super) core::convert::Infallible,
 );
 
 /// The body of a function for this processor.
@@ -45,7 +43,7 @@ pub(crate) struct Compiled<S: Signature>(unsafe fn(&S::Context, S::Input<'_>) ->
 impl<S: Signature> Compiled<S> {
     /// Without vectors, for functions of a few dozen instructions: bit manipulation saves some.
     pub(crate) fn for_scalars<F: Function<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         x86_64::has_scalars();
         Self::for_known_scalars::<F>()
     }
@@ -54,8 +52,8 @@ impl<S: Signature> Compiled<S> {
     /// in three instructions. Before the first one, the function for any processor.
     #[inline(always)]
     pub(crate) fn for_known_scalars<F: Function<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
-        if x86_64::HAS_SCALARS.get().is_some() {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if !IS_MODEL && x86_64::HAS_SCALARS.get().is_some() {
             return Compiled(x86_64::scalars::<S, F>);
         }
         Compiled(anywhere::<S, F>)
@@ -63,7 +61,7 @@ impl<S: Signature> Compiled<S> {
 
     /// With the widest vectors of the processor, for loops over arrays.
     pub(crate) fn for_vectors<F: Function<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(compiled) = x86_64::in_vectors::<S, F>() {
             return compiled;
         }
@@ -72,7 +70,7 @@ impl<S: Signature> Compiled<S> {
 
     /// As [`Compiled::for_vectors`]; `None` if the processor has no AVX2, and in models.
     pub(crate) fn for_avx2<F: Avx2Function<S>>() -> Option<Self> {
-        #[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         if super::unaligned::AVAILABLE {
             return x86_64::in_vectors::<S, x86_64::Proven<F>>();
         }
@@ -91,9 +89,9 @@ fn anywhere<S: Signature, F: Function<S>>(context: &S::Context, input: S::Input<
     F::run(context, input)
 }
 
-#[cfg(all(target_arch = "x86_64", not(any(miri, cuckoo_model))))]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64 {
-    use super::{Avx2, Avx2Function, Compiled, Function, Signature};
+    use super::{Avx2, Avx2Function, Compiled, Function, IS_MODEL, Signature};
     use core::marker::PhantomData;
     use std::arch::is_x86_feature_detected as has;
     use std::sync::OnceLock;
@@ -119,8 +117,11 @@ mod x86_64 {
         }
     }
 
-    /// `None` if the processor has no AVX2.
+    /// `None` if the processor has no AVX2, and in models, which would take longer to compile.
     pub(super) fn in_vectors<S: Signature, F: Function<S>>() -> Option<Compiled<S>> {
+        if IS_MODEL {
+            return None;
+        }
         let has_scalars = has_scalars();
         if has_scalars && has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl") {
             return Some(Compiled(avx512::<S, F>));

@@ -62,8 +62,8 @@ impl<'t, L: BucketLayout> Function<Contains<Tables<'t>>> for FindAs<L> {
 impl<'t, L: BucketLayout> Function<ContainsEach<Tables<'t>>> for FindAs<L> {
     /// Processes one block at a time, and fetches the lines of the next block meanwhile.
     #[inline(always)]
-    fn run(tables: &Tables<'t>, (next, found): (Next<'_>, &mut [bool])) {
-        let (bytes, level) = (&tables.bytes, level_for(tables.bytes.len()));
+    fn run(tables: &Tables<'t>, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool])) {
+        let bytes = &tables.bytes;
         let mut place = || {
             let mut mixed = [Mixed::default(); BLOCK];
             let count = next(&mut mixed);
@@ -177,7 +177,7 @@ impl<'a> Tables<'a> {
     pub(super) fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
         let find: Compiled<ContainsEach<Tables<'_>>> =
             with_layout!(layout_of(&self.plan), L => Compiled::for_vectors::<FindAs<L>>());
-        find.call(self, (&mut hashing(keys, &mixed), found));
+        find.call(self, (level_for(self.bytes.len()), &mut hashing(keys, &mixed), found));
         if self.tags.is_some() {
             for (key, found) in keys.iter().zip(found).filter(|(_, found)| **found) {
                 *found = self.is_alive(mixed(key), now);

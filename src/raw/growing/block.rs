@@ -54,7 +54,7 @@ pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>
         .then(Compiled::for_avx2::<ContainsEachInVectors>)
         .flatten()
         .unwrap_or_else(|| with_layout!(layout_of(&growing.plan), L => Compiled::for_vectors::<ContainsEachAs<L>>()));
-    compiled.call(growing, (next, found));
+    compiled.call(growing, (level_for(growing.word_bytes()), next, found));
 }
 
 /// In filters with tags, as the single lookup.
@@ -62,15 +62,15 @@ struct ContainsEachInVectors;
 
 impl<K: SlotKind> Avx2Function<ContainsEach<Growing<K>>> for ContainsEachInVectors {
     #[inline(always)]
-    fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool]), avx2: Avx2) {
-        growing.contains_each_as::<Bytes>(Some(avx2), next, found);
+    fn run(growing: &Growing<K>, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool]), avx2: Avx2) {
+        growing.contains_each_as::<Bytes>(Some(avx2), level, next, found);
     }
 }
 
 impl<K: SlotKind, L: BucketLayout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
     #[inline(always)]
-    fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool])) {
-        growing.contains_each_as::<L>(None, next, found);
+    fn run(growing: &Growing<K>, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool])) {
+        growing.contains_each_as::<L>(None, level, next, found);
     }
 }
 
@@ -265,8 +265,13 @@ impl LookupBlock<'_> {
 
 impl<K: SlotKind> Growing<K> {
     #[inline(always)]
-    fn contains_each_as<L: BucketLayout>(&self, avx2: Option<Avx2>, next: Next<'_>, found: &mut [bool]) {
-        let level = level_for(self.word_bytes());
+    fn contains_each_as<L: BucketLayout>(
+        &self,
+        avx2: Option<Avx2>,
+        level: Option<CacheLevel>,
+        next: Next<'_>,
+        found: &mut [bool],
+    ) {
         // Three blocks: the tables of one are located, the lines of another arrive, and the third is read.
         let mut blocks: [LookupBlock<'_>; 3] = array::from_fn(|_| LookupBlock::new(self));
         let mut left = found.len();
