@@ -126,16 +126,12 @@ trait InBlocks: Probed + Lookup {
 
     #[inline(always)]
     fn fetch<L: BucketLayout>(&self, block: &LookupBlock, at: usize, level: CacheLevel) {
-        let fetch = |level| block.begins.iter().for_each(|begins| L::fetch(self.source(), begins[at], level));
-        match level {
-            CacheLevel::L1 => fetch(CacheLevel::L1),
-            CacheLevel::L2 => fetch(CacheLevel::L2),
-        }
+        block.begins.iter().for_each(|begins| L::fetch(self.source(), begins[at], level));
     }
 
     /// Looks up each key at one epoch, and all of them singly if a version or the epoch changed. The lines of the
-    /// `coming` block are prefetched one by one in between, since all at once would wait for each other. Without a
-    /// coming block, lines of an earlier one are prefetched without effect.
+    /// `coming` block are prefetched one by one in between, since all at once would wait for each other. At the
+    /// end that is an earlier block again, without effect.
     #[inline(always)]
     fn lookup<L: BucketLayout>(
         &self,

@@ -156,13 +156,7 @@ impl LookupBlock<'_> {
 
     #[inline(always)]
     fn fetch<L: BucketLayout>(&self, at: usize, level: CacheLevel) {
-        let fetch = |level| {
-            self.begins.iter().for_each(|begins| L::fetch(&self.leaves[at].shards.words, begins[at].into(), level))
-        };
-        match level {
-            CacheLevel::L1 => fetch(CacheLevel::L1),
-            CacheLevel::L2 => fetch(CacheLevel::L2),
-        }
+        self.begins.iter().for_each(|begins| L::fetch(&self.leaves[at].shards.words, begins[at].into(), level));
     }
 
     /// Looks up one key by this moment. Returns nonzero if its version changed.
