@@ -1,6 +1,5 @@
 //! Functions compiled once per instruction set that makes them faster, and selected at run time.
 
-use super::IS_MODEL;
 use core::marker::PhantomData;
 
 pub(crate) trait Signature {
@@ -53,7 +52,7 @@ impl<S: Signature> Compiled<S> {
     #[inline(always)]
     pub(crate) fn for_known_scalars<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if !IS_MODEL && x86_64::HAS_SCALARS.get().is_some() {
+        if !super::IS_MODEL && x86_64::HAS_SCALARS.get().is_some() {
             return Compiled(x86_64::scalars::<S, F>);
         }
         Compiled(anywhere::<S, F>)
@@ -91,7 +90,8 @@ fn anywhere<S: Signature, F: Function<S>>(context: &S::Context, input: S::Input<
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64 {
-    use super::{Avx2, Avx2Function, Compiled, Function, IS_MODEL, Signature};
+    use super::{Avx2, Avx2Function, Compiled, Function, Signature};
+    use crate::sys::IS_MODEL;
     use core::marker::PhantomData;
     use std::arch::is_x86_feature_detected as has;
     use std::sync::OnceLock;
