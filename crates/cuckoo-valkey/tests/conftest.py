@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-MODULE = Path(__file__).parents[1] / "target/release/libcuckoo_valkey.so"
+MODULE = Path(__file__).parents[1] / f"target/{os.environ.get('PROFILE', 'release')}/libcuckoo_valkey.so"
 # The Python package, where python/test.sh has built it.
 sys.path.append(str(Path(__file__).parents[3] / "python/target/site"))
 # Names of programs, or paths, separated by spaces.
