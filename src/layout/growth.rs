@@ -193,17 +193,16 @@ impl Plan {
         let core = self.fingerprint_bits.saturating_sub(bits);
         let cell_bits = bits.saturating_sub(extension_bits);
         let is_reserve = core >= MIN_CORE && (1..=MAX_DOUBLINGS + 1).contains(&cell_bits);
-        for (is_possible, field, found) in [
+        let checks = [
             (self.fingerprint_bits <= MAX_BITS, "bits of a fingerprint", self.fingerprint_bits),
             (self.slot_bits != UNGROWABLE_BITS, "bits of a slot", self.slot_bits),
             (self.extends(extension_bits), "bits that extend buckets", extension_bits),
             (is_reserve, "bits of the reserve", bits),
-        ] {
-            if !is_possible {
-                return Err((field, found));
-            }
+        ];
+        match checks.into_iter().find(|&(is_possible, ..)| !is_possible) {
+            Some((_, field, found)) => Err((field, found)),
+            None => Ok(Plan { reserve_bits: bits, extension_bits, ..self }),
         }
-        Ok(Plan { reserve_bits: bits, extension_bits, ..self })
     }
 
     /// Returns whether the numbers of buckets may contain this many bits of an extension.
