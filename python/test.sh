@@ -9,8 +9,8 @@
 #   test.sh connect          Spark Connect
 #   test.sh free-threaded    the tests of threads and parts on an interpreter without the lock: FREE_THREADED=/path/to/python3.14t
 #
-# Further arguments go to pytest. `NATIVE=1` links the wheel with the compiler of this machine, for this machine: that takes a third less
-# time, since zig shares no build of a dependency with clippy and with the program that the tests ask.
+# Further arguments go to pytest. `NATIVE=1` links the wheel with the compiler of this machine, for this machine: all builds together
+# take a third less time, since with zig the wheel shares none with clippy and the package `ask`.
 set -euo pipefail
 cd "$(dirname "$0")"
 

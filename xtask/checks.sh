@@ -82,9 +82,9 @@ unused_dependencies() {
 features() {
     local all sets=('') feature set
     mapfile -t all < <(sed -n '/^\[features\]/,/^\[package/s/^\([^# ]*\) = .*/\1/p' Cargo.toml | grep -vx default)
+    [ "${#all[@]}" -ge 5 ]
     if [ "${1:-}" = --full ]; then
         for feature in "${all[@]}"; do sets+=("${sets[@]/%/ $feature}"); done
-        [ "${#sets[@]}" -ge 32 ]
     else
         for feature in "${all[@]}"; do sets+=("$feature" "${all[*]/#$feature/}"); done
         sets+=("${all[*]}")

@@ -207,12 +207,12 @@ import os, signal, subprocess, threading
 import numpy as np
 from concurrent_cuckoo_filter import CuckooFilter, _glue, delta
 
-filter = CuckooFilter(2_000_000, key="u64", keys=(1, 2))
+filter = CuckooFilter(4_000_000, key="u64", keys=(1, 2))
 empty = filter.to_bytes()
-filter.insert(np.arange(2_000_000, dtype=np.uint64))
+filter.insert(np.arange(4_000_000, dtype=np.uint64))
 change = delta(empty, filter.to_bytes())
 replica = CuckooFilter.from_bytes(empty)
-assert len(change) > 10_000_000
+assert len(change) > 20_000_000
 # By a pipe, so that the process forks when the first bytes are read, and the last ones are not.
 os.mkfifo("pipe")
 _glue.regular = os.fspath
