@@ -225,6 +225,8 @@ fn a_kind_that_no_filter_has() {
         ("tick", 7, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6), of_u64(184, 7)]),
         ("tick", 1, vec![of_u64(184, 1)]),
         ("bits that extend buckets", 1, vec![(163, vec![1])]),
+        // The number of buckets is not four times another one.
+        ("bits that extend buckets", 1, vec![of_u32(52, 1), (160, vec![3]), (163, vec![1]), of_u64(168, 72)]),
         ("bits of a counter", 0, vec![of_u32(52, 4)]),
         ("bits of a counter", 4, vec![(162, vec![4])]),
         ("bits of a counter", 17, vec![of_u32(52, 4), (162, vec![17])]),
