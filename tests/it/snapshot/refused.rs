@@ -172,6 +172,7 @@ fn other_fields_that_no_writer_fills_so() {
         ("length of the header", 255, vec![of_u32(12, 255)]),
         ("length of the header", 65_984, vec![of_u32(12, 65_984)]),
         ("flags", 2, vec![of_u32(136, 2)]),
+        ("flags", 2, vec![of_u32(136, 2), (104, vec![0; 32])]),
         ("flags", 1 << 31 | 1, vec![of_u32(136, 1 << 31 | 1)]),
         // The seeds are present nevertheless.
         ("flags", 0, vec![of_u32(136, 0)]),
