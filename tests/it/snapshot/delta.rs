@@ -326,6 +326,20 @@ fn changed_words_of_an_equal_checksum_are_changes() {
     assert_eq!(replica.digest(), read(&new).digest());
 }
 
+/// Without changes, and with matching checksums.
+#[test]
+fn a_delta_of_a_part_is_refused() {
+    let filter = stable(300_000, 13);
+    let bytes = bytes_of(&filter, b"");
+    let mut part = delta(&bytes, &bytes).unwrap();
+    assert_eq!(filter.apply_delta(&part[..]).unwrap().inserted, 0);
+    part[64 + 32] = 1;
+    let origin = seal(&mut part[64..CHANGE], 0);
+    seal(&mut part[CHANGE..], origin);
+    let refused = filter.apply_delta(&part[..]);
+    assert!(matches!(refused, Err(SnapshotError::PartAlone { .. })), "{refused:?}");
+}
+
 /// With matching checksums: no class that the filter does not have, and no other digest.
 #[test]
 fn changes_that_no_writer_makes_are_refused() {

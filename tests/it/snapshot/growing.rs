@@ -208,3 +208,18 @@ fn unused_bits_of_a_slot_are_0() {
     }
     assert!((2..8).contains(&widths), "{widths} widths");
 }
+
+/// The counters of the narrower slots would lie in two words.
+#[test]
+fn a_table_has_only_widths_with_counters_in_one_word() {
+    let builder = CountingFilter::<u64>::builder().capacity(10).max_capacity(640).counter_bits(3);
+    let filter = builder.fingerprint_bits(13).hasher(hasher()).build().unwrap();
+    (0..100).for_each(|key| _ = filter.add(&key).unwrap());
+    let bytes = written(|to| filter.write_to(to));
+    let first = Layout::of(&bytes).unwrap().header;
+    let [depth, slot_bits, fingerprint_bits] = [20, 21, 22].map(|at| bytes[first + at]);
+    assert!(depth > 0 && [slot_bits, fingerprint_bits] == [20, 16], "{depth}, {slot_bits}, {fingerprint_bits}");
+    let sealed = Sealed::new(bytes).with(first + 21, [18, 15]);
+    let error = CountingFilter::<u64, _>::read_from(&sealed.bytes[..], hasher()).unwrap_err().to_string();
+    assert!(error.contains("table 0 of the snapshot is not valid: bits of a fingerprint is 15"), "{error}");
+}
