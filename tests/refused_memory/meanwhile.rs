@@ -2,10 +2,10 @@
 
 use crate::refusing::MEANWHILE;
 use concurrent_cuckoo_filter::CuckooFilter;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The filter of [`a_bulk_insertion_is_overtaken_by_doublings`], for a function that captures nothing.
-static GROWING: Mutex<Option<&'static CuckooFilter<u64>>> = Mutex::new(None);
+static GROWING: Mutex<Option<Arc<CuckooFilter<u64>>>> = Mutex::new(None);
 
 const OTHERS: std::ops::Range<u64> = 1_000_000..1_040_000;
 
@@ -14,13 +14,11 @@ const OTHERS: std::ops::Range<u64> = 1_000_000..1_040_000;
 fn a_bulk_insertion_is_overtaken_by_doublings() {
     const KEYS: u64 = 40_000;
     for allocations in 0.. {
-        let filter: &CuckooFilter<u64> = {
-            let builder = CuckooFilter::builder().capacity(1_000).max_capacity(10_000_000);
-            Box::leak(Box::new(builder.build().unwrap()))
-        };
-        *GROWING.lock().unwrap() = Some(filter);
+        let builder = CuckooFilter::<u64>::builder().capacity(1_000).max_capacity(10_000_000);
+        let filter = Arc::new(builder.build().unwrap());
+        *GROWING.lock().unwrap() = Some(Arc::clone(&filter));
         MEANWHILE.set(Some((allocations, || {
-            let filter = GROWING.lock().unwrap().expect("set before");
+            let filter = GROWING.lock().unwrap().clone().expect("set before");
             OTHERS.for_each(|key| filter.insert(&key).unwrap());
         })));
         let report = filter.bulk().insert_iter(0..KEYS);
