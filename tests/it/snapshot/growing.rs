@@ -217,8 +217,8 @@ fn a_table_has_only_widths_with_counters_in_one_word() {
     (0..100).for_each(|key| _ = filter.add(&key).unwrap());
     let bytes = written(|to| filter.write_to(to));
     let first = Layout::of(&bytes).unwrap().header;
-    let [depth, slot_bits, fingerprint_bits] = [20, 21, 22].map(|at| bytes[first + at]);
-    assert!(depth > 0 && [slot_bits, fingerprint_bits] == [20, 16], "{depth}, {slot_bits}, {fingerprint_bits}");
+    // The depth, and the bits of a slot and of a fingerprint.
+    assert_eq!(bytes[first + 20..first + 23], [1, 20, 16]);
     let sealed = Sealed::new(bytes).with(first + 21, [18, 15]);
     let error = CountingFilter::<u64, _>::read_from(&sealed.bytes[..], hasher()).unwrap_err().to_string();
     assert!(error.contains("table 0 of the snapshot is not valid: bits of a fingerprint is 15"), "{error}");

@@ -213,7 +213,7 @@ fn a_kind_that_no_filter_has() {
         ("kind of filter", u64::from(u32::MAX), vec![of_u32(52, u32::MAX)]),
         ("bits of the reserve", 0, vec![of_u32(52, 1)]),
         ("bits of the reserve", 13, vec![of_u32(52, 1), (160, vec![13])]),
-        // More doublings than a directory has cells for.
+        // One doubling more than any filter has.
         ("bits of the reserve", 16, vec![of_u32(52, 1), of_u32(44, 30), (160, vec![16]), of_u64(168, 72)]),
         ("bits of the reserve", 1, vec![(160, vec![1])]),
         ("largest capacity", 39, vec![of_u32(52, 1), (160, vec![1]), of_u64(168, 39)]),
@@ -228,13 +228,12 @@ fn a_kind_that_no_filter_has() {
         ("tick", 7, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6), of_u64(184, 7)]),
         ("tick", 1, vec![of_u64(184, 1)]),
         ("bits that extend buckets", 1, vec![(163, vec![1])]),
-        // The number of buckets is not four times another one.
-        ("bits that extend buckets", 1, vec![of_u32(52, 1), (160, vec![3]), (163, vec![1]), of_u64(168, 72)]),
-        // There are two shards.
+        // Of 18 buckets, and of two shards.
+        ("bits that extend buckets", 1, vec![of_u32(52, 1), (160, vec![3, 0, 0, 1]), of_u64(168, 72)]),
         (
             "bits that extend buckets",
             1,
-            vec![of_u32(52, 1), (160, vec![3]), (163, vec![1]), of_u64(168, 72), of_u64(16, 2), of_u32(40, 40_000)],
+            vec![of_u64(16, 2), of_u32(40, 1 << 16), of_u32(52, 1), (160, vec![3, 0, 0, 1]), of_u64(168, 72)],
         ),
         ("bits of a counter", 0, vec![of_u32(52, 4)]),
         ("bits of a counter", 4, vec![(162, vec![4])]),
