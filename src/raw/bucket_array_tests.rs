@@ -148,9 +148,11 @@ impl Twin {
     fn check_words(&self) {
         let mut words = vec![0u64; self.bucket_array().words().len()];
         for (slot, &value) in self.slots.iter().enumerate() {
-            for bit in (0..self.width as usize).filter(|bit| value >> bit & 1 == 1) {
-                let at = slot * self.width as usize + bit;
-                words[at / 64] |= 1 << (at % 64);
+            let at = slot * self.width as usize;
+            let bits = u128::from(value) << (at % 64);
+            words[at / 64] |= bits as u64;
+            if let Some(next) = words.get_mut(at / 64 + 1) {
+                *next |= (bits >> 64) as u64;
             }
         }
         let found: Vec<u64> = self.bucket_array().words().iter().map(|word| Optimistic.load(word)).collect();

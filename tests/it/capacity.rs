@@ -201,7 +201,7 @@ fn a_refused_insertion_changes_nothing() {
         for capacity in [0, 1, 3, 10, 100, 1000, 5000] {
             let mut rng = fastrand::Rng::with_seed(u64::from(bits) << 32 | capacity as u64);
             let filter = build(capacity, bits, &mut rng);
-            let keys = distinct_keys(&mut rng).take(capacity * 5 / 4 + 1000);
+            let keys = distinct_keys(&mut rng).take(capacity * 5 / 4 + 300);
             let (stored, refused): (Vec<u64>, Vec<u64>) = keys.partition(|key| filter.insert(key).is_ok());
             let counts = || stored.iter().map(|key| filter.count(key)).collect::<Vec<_>>();
             let before = counts();

@@ -10,14 +10,15 @@ use crate::slices::{self, Case, against, speed};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The cases, each with the index of the case that it is compared with.
-const CASES: [(&str, usize); 7] = [
+const CASES: [(&str, usize); 8] = [
     ("lookups", 0),
     ("lookups on two threads (ratio to one)", 0),
     ("lookups, while another hashes", 0),
     ("lookups, while another removes and inserts (ratio to hashes)", 2),
-    ("removals and insertions", 4),
-    ("removals and insertions, while another looks up (ratio)", 4),
-    ("removals and insertions on two threads (ratio to one)", 4),
+    ("lookups, while another fills from 40 to 85 % (ratio to hashes)", 2),
+    ("removals and insertions", 5),
+    ("removals and insertions, while another looks up (ratio)", 5),
+    ("removals and insertions on two threads (ratio to one)", 5),
 ];
 
 pub(super) fn run(plan: &Plan, record: &mut Record) {
@@ -29,7 +30,10 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         let versions: Vec<_> = ours.iter().chain(plan.earlier.iter().filter(|one| one.is_default())).collect();
         let present = Field::new(log2, 0).present;
         let sets: Vec<_> = versions.iter().map(|version| version.filled(log2, &present)).collect();
-        let mut cases: Vec<_> = sets.iter().flat_map(|set| cases(&**set, &present, 1 << log2)).collect();
+        let slots = 1 << log2;
+        let less: Vec<_> = versions.iter().map(|version| version.filled(log2, &present[..slots * 2 / 5])).collect();
+        let mut cases: Vec<_> =
+            sets.iter().zip(&less).flat_map(|(set, less)| cases([&**set, &**less], &present, slots)).collect();
         let nanos = slices::medians(plan.rounds, &mut cases);
         let heads = versions.iter().map(|version| version.name.clone());
         let mut table = Table::new(std::iter::once(format!("2^{log2} slots")).chain(heads));
@@ -41,16 +45,23 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     }
 }
 
-fn cases<'a>(set: &'a dyn Set, present: &'a [u64], slots: usize) -> [Case<'a>; CASES.len()] {
+/// The cases of a filter with all keys, and of one with the first of them, up to 40 % load.
+fn cases<'a>([set, less]: [&'a dyn Set; 2], present: &'a [u64], slots: usize) -> [Case<'a>; CASES.len()] {
     let (own, stable) = present.split_at(slots / 8);
-    let stable = &stable[..stable.len().min(1 << 17)];
-    let read = move || {
+    // Both filters have them.
+    let stable = &stable[..(slots / 4).min(1 << 17)];
+    let lookups_in = move |set: &dyn Set| {
         // Long enough for the other thread to have an effect.
         let passes = (1usize << 16).div_ceil(stable.len());
         let (nanos, found) =
             timed(passes * stable.len(), || (0..passes).map(|_| set.contains_all(stable)).sum::<usize>());
         most(found, passes * stable.len());
         nanos
+    };
+    let read = move || lookups_in(set);
+    let more = &present[slots * 2 / 5..slots * 17 / 20];
+    let fill = move |_: usize, stop: &AtomicBool| {
+        more.iter().take_while(|key| !stop.load(Ordering::Relaxed) && less.insert(key)).count()
     };
     // Each thread has keys of its own.
     let keys = move |number: usize| &own[number * own.len() / 2..][..own.len() / 2];
@@ -76,6 +87,11 @@ fn cases<'a>(set: &'a dyn Set, present: &'a [u64], slots: usize) -> [Case<'a>; C
         Case::new(move |_| {
             let (nanos, failed) = with(1, changes, read);
             assert_eq!(failed, 0, "writes that failed");
+            nanos
+        }),
+        Case::new(move |_| {
+            let (nanos, inserted) = with(1, fill, || lookups_in(less));
+            assert_eq!(less.remove_all(&more[..inserted]), inserted);
             nanos
         }),
         Case::new(move |_| write(0)),

@@ -64,10 +64,15 @@ impl<'a> Attempt<'a> {
 
     /// The events that may come next: those that began before any remaining event ended.
     fn next(&self, done: Done) -> impl Iterator<Item = usize> + use<'a> {
-        let open = move |number: &usize| done >> number & 1 == 0;
         let events = &self.history.events;
-        let first_end = (0..events.len()).filter(open).map(|number| events[number].end).min().unwrap_or(0);
-        (0..events.len()).filter(open).filter(move |&number| events[number].begin <= first_end)
+        let mut open = !done & Done::MAX.checked_shr(Done::BITS - events.len() as u32).unwrap_or(0);
+        let open = core::iter::from_fn(move || {
+            let next = (open != 0).then_some(open.trailing_zeros() as usize);
+            open &= open.wrapping_sub(1);
+            next
+        });
+        let first_end = open.clone().map(|number| events[number].end).min().unwrap_or(0);
+        open.filter(move |&number| events[number].begin <= first_end)
     }
 }
 
