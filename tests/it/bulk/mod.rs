@@ -16,8 +16,9 @@ use rayon::ThreadPool;
 use testkit::{Filter, builder};
 
 const ONE_SHARD: usize = 240_000;
-const SOME_SHARDS: usize = 1_000_000;
-/// 13 shards. With 24 bits the table is beyond the cache.
+/// Three shards.
+const SOME_SHARDS: usize = 700_000;
+/// Thirteen shards. With 24 bits the table is beyond the cache.
 const MANY_SHARDS: usize = 3_200_000;
 
 /// The block of an iterator, for a filter of one shard.

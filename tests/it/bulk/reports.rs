@@ -106,7 +106,7 @@ fn progress_is_told_on_the_calling_thread_up_to_the_last_key() {
         let filter = build(capacity, bits);
         // A refusal takes far longer than an insertion.
         let few_are_refused = |&length: &u64| length < 5 * capacity as u64;
-        for length in [0, 1, 5, 4095, 4096, 32_768, 32_769, 250_000].into_iter().filter(few_are_refused) {
+        for length in [0, 1, 5, 4095, 4096, 32_768, 32_769, 230_000].into_iter().filter(few_are_refused) {
             let keys: Vec<u64> = (0..length).collect();
             for (number, operation) in OPERATIONS.iter().enumerate() {
                 for pool in [None, Some(pool(2))] {
@@ -120,7 +120,7 @@ fn progress_is_told_on_the_calling_thread_up_to_the_last_key() {
                     };
                     let told = pool.map_or_else(told, |pool| pool.install(told));
                     assert!(told.is_sorted() && told.last() == Some(&keys.len()), "{told:?}");
-                    assert!(number > 5 || capacity != ONE_SHARD || length < 250_000 || told.len() >= 7, "{told:?}");
+                    assert!(number > 5 || capacity != ONE_SHARD || length < 230_000 || told.len() >= 7, "{told:?}");
                 }
                 filter.clear();
             }
