@@ -65,12 +65,8 @@ impl<'a> Attempt<'a> {
     /// The events that may come next: those that began before any remaining event ended.
     fn next(&self, done: Done) -> impl Iterator<Item = usize> + use<'a> {
         let events = &self.history.events;
-        let mut open = !done & Done::MAX.checked_shr(Done::BITS - events.len() as u32).unwrap_or(0);
-        let open = core::iter::from_fn(move || {
-            let next = (open != 0).then_some(open.trailing_zeros() as usize);
-            open &= open.wrapping_sub(1);
-            next
-        });
+        let open = core::iter::successors(Some(!done), |open| Some(open & open.wrapping_sub(1)));
+        let open = open.map(|open| open.trailing_zeros() as usize).take_while(|&number| number < events.len());
         let first_end = open.clone().map(|number| events[number].end).min().unwrap_or(0);
         open.filter(move |&number| events[number].begin <= first_end)
     }

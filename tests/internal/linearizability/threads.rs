@@ -172,7 +172,7 @@ fn what_threads_say_beside_ticks_can_be_explained() {
 #[test]
 fn corrupted_histories_are_refused() {
     let mut refused = BTreeMap::<&str, u64>::new();
-    for batch in 0..full_or(400, 10) {
+    for batch in 0..full_or(400, 20) {
         // Other seeds than in the test above.
         for taken in take((1 << 32) + batch) {
             for history in taken.check() {
