@@ -433,7 +433,7 @@ fn during_a_task_that_splits(executions: usize, beside: Op<World>) {
     race("what a writer was told beside a task that splits", || full_table(1, 11))
         .threads(op(|world: &World| world.insert_in_task(&world.keys[8..10])), beside)
         .at_most(2)
-        .explore([executions]);
+        .explore_with_watched_locks([executions]);
 }
 
 #[test]
@@ -443,8 +443,8 @@ fn lookups_during_a_task_that_splits_find_their_keys() {
 }
 
 models! {
-    insertion_during_a_task_that_splits_is_kept => during_a_task_that_splits(10_637, on(10, INSERT_WHOLE));
-    removal_during_a_task_that_splits_removes => during_a_task_that_splits(3380, on(7, REMOVE));
+    insertion_during_a_task_that_splits_is_kept => during_a_task_that_splits(17_918, on(10, INSERT_WHOLE));
+    removal_during_a_task_that_splits_removes => during_a_task_that_splits(3455, on(7, REMOVE));
 }
 
 /// Two threads find a table full: one of them splits it, and neither insertion is refused.
@@ -453,7 +453,7 @@ fn two_insertions_into_a_full_table_split_it_once() {
     race("a table is split once", || full_table(2, 10))
         .threads(on(8, INSERT_WHOLE), on(9, INSERT_WHOLE))
         .at_most(2)
-        .explore([33_418]);
+        .explore([40_050]);
 }
 
 /// `len` never counts a removal from the new table without the insertion into the old one.

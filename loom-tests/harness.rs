@@ -6,6 +6,7 @@ use crate::layout::{Alternates, Bucket, Class, Fingerprint, Hop, Mixed, Plan};
 use crate::raw::{Bare, Fixed, Observed, Put, RawFilter, Shard, SlotKind};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
+use crate::sys::sync::with_watched_locks;
 use loom::thread::{Builder, JoinHandle};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -365,6 +366,11 @@ impl<W: Send + Sync + 'static> Race<W> {
             with_hook(repeated, || explorer(race.preemptions).check(execution));
             race.check(&ends, &locked(&seen), committed);
         }
+    }
+
+    /// The same for threads that look whether locks are held.
+    pub(super) fn explore_with_watched_locks<const ORDERS: usize>(self, executions: [usize; ORDERS]) {
+        with_watched_locks(|| self.explore(executions));
     }
 
     fn run(&self, swapped: bool) -> End {

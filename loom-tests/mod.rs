@@ -20,7 +20,7 @@
 //! | writers           | H3, H4, H9         | insertions, removals, moves, counts                                   |
 //! | one_lock          | H2, H3, H4, H9     | insertions under one lock; lookups and every other writer             |
 //! | unique            | H4                 | `insert_unique`; itself and `insert`                                  |
-//! | refused           | H14                | refusals without all locks; moves, removals, insertions, splits       |
+//! | refused           | H14                | refusals without locks; moves, removals, insertions, tasks, splits    |
 //! | visibility        |                    | writes of two keys, each by a thread that then asks for the other key |
 //! | clear             | H7                 | clear; lookups, insertions                                            |
 //! | copy              | H7                 | copies of a shard; lookups, all that changes it                       |

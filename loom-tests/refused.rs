@@ -1,5 +1,7 @@
 //! H14: refusals without the locks of a whole shard. A search is given as data, and was made in vain while the table was full.
 
+use super::exclusive::Change::{Insert, Remove};
+use super::exclusive::task;
 use super::harness::*;
 use crate::layout::{Class, Mixed, Plan, Search};
 use crate::raw::{Bare, Fixed, Put, RawFilter};
@@ -53,7 +55,7 @@ fn of(step: Op<World>) -> Op<Searched> {
 
 /// There is a hole in bucket 2, and then in bucket 3: the steps fill one with the copy of a class that was in the other, so that
 /// each bucket has its former content whenever it is full.
-fn is_never_refused<const STEPS: usize>(executions: [[usize; 2]; 2], steps: fn(Class) -> [Op<World>; STEPS]) {
+fn is_never_refused<const STEPS: usize>(executions: [usize; 2], steps: fn(Class) -> [Op<World>; STEPS]) {
     // One copy of it is in bucket 3.
     let class = key(3, 2, 3);
     // In one stripe first, where the counts do not show the change, so that a fault fails by its rule and not by the number of
@@ -67,15 +69,19 @@ fn is_never_refused<const STEPS: usize>(executions: [[usize; 2]; 2], steps: fn(C
             .thread([refuses(0)])
             .thread(steps(class.turned()).map(of))
             .never(|told, _| told[0] == [1])
-            .explore(executions);
+            .at_most(3)
+            .explore_with_watched_locks([executions]);
     }
 }
 
 models! {
-    refused_beside_a_hole_that_moves => is_never_refused([[2073, 1047], [1035, 525]], |class| [moves(class)]);
+    refused_beside_a_hole_that_moves => is_never_refused([16_733, 2493], |class| [moves(class)]);
     /// In one stripe, the number of slots in use is the same afterwards.
     refused_beside_a_removal_and_an_insertion =>
-        is_never_refused([[576, 312], [288, 162]], |class| [remove(class), insert_into_first(class.turned())]);
+        is_never_refused([9886, 4701], |class| [remove(class), insert_into_first(class.turned())]);
+    /// In one critical section: only by its count, a thread need not see what was stored before it.
+    refused_beside_both_under_all_locks =>
+        is_never_refused([34_681, 6737], |class| [task([Remove(class), Insert(class.turned())])]);
 }
 
 /// A key is refused if there was no room at one moment, but not after a removal.
@@ -85,7 +91,8 @@ fn refused_beside_a_removal() {
         .thread([refuses(0)])
         .thread([of(remove(key(0, 3, 2))), refuses(1)])
         .never(|told, _| told[1] == [1, 1])
-        .explore([16266, 3030]);
+        .at_most(3)
+        .explore_with_watched_locks([13_141]);
 }
 
 /// A table that may still split does not refuse, and after its last split there is room.
@@ -110,7 +117,7 @@ fn refused_during_the_last_split() {
         |(raw, new, search): &Growing| raw.growing().and_then(|growing| growing.was_full(*new, search)) == Some(true);
     let split = |(raw, ..): &Growing| raw.growing().is_some_and(|growing| growing.split_table(0, 0));
     Race::new("a key was refused by a table that was split", world, |_| Vec::new())
-        .threads(op(refuses), op(split))
-        .never(|told, _| told[0] == [1])
-        .explore([3, 9]);
+        .threads(op(split), op(refuses))
+        .never(|told, _| told[1] == [1])
+        .explore_with_watched_locks([12, 12]);
 }

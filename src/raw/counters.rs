@@ -2,7 +2,7 @@
 
 use crate::sys::sync::RelaxedCounter;
 
-/// The counters of a stripe, changed under its lock.
+/// The counters of a stripe, changed under its lock, apart from `refused_full`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters<N = RelaxedCounter> {
     pub(crate) relocations: N,
@@ -28,7 +28,7 @@ pub(crate) enum Event {
 }
 
 impl Counters {
-    /// Counts an event, under the lock of the stripe.
+    /// Counts an event, under the lock of the stripe unless it is a refusal for lack of room.
     #[inline(always)]
     pub(crate) fn note(&self, event: Event) {
         match event {
@@ -37,7 +37,9 @@ impl Counters {
                 self.relocations.change(|count| count + relocated);
                 self.longest_path.change(|longest| longest.max(length));
             }
-            Event::RefusedFull => self.refused_full.change(|count| count + 1),
+            Event::RefusedFull => {
+                self.refused_full.add(1);
+            }
             Event::RefusedCopies => self.refused_copies.change(|count| count + 1),
         }
     }

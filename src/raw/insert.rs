@@ -132,7 +132,7 @@ impl<T: Slots> Shard<'_, T> {
                     None => break,
                 }
                 budget.learn(false);
-                self.stripes().lock_one(class.first).note(class.first, Event::RefusedFull);
+                self.stripes().of(class.first).counters.note(Event::RefusedFull);
                 return Ok(Err(InsertError::Full));
             };
             let result = self.relocate_along(owner, path, class, put)?;

@@ -141,9 +141,17 @@ impl<'a> Stripes<'a> {
         (number != before).then(|| self.lock(number))
     }
 
+    /// The state of a stripe at a moment when no thread held its lock, or when this thread did. See [`Stripe::state`].
+    pub(super) fn state(self, number: usize) -> [u64; 2] {
+        self.at(number).unlocked_state().unwrap_or_else(|| {
+            let _locked = self.lock_number(number);
+            self.at(number).state()
+        })
+    }
+
     #[cfg(test)]
     pub(crate) fn states(self) -> Vec<[u64; 2]> {
-        (0..self.count()).map(|number| self.lock_number(number).state()).collect()
+        (0..self.count()).map(|number| self.state(number)).collect()
     }
 
     /// The sum of the counts, read one after the other. It wraps below zero.
@@ -211,13 +219,6 @@ impl<G> Locked<'_, G> {
             to.set_count(to.locked_count().wrapping_add(1));
             from.set_count(from.locked_count().wrapping_add(EMPTIED));
         }
-    }
-}
-
-impl LockedOne<'_> {
-    /// See [`Stripe::locked_state`].
-    pub(super) fn state(&self) -> [u64; 2] {
-        self.numbers.map_or_else(Default::default, |[number, ..]| self.stripes.at(number).locked_state())
     }
 }
 

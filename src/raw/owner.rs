@@ -13,7 +13,7 @@ pub(crate) trait Owner: Copy {
     /// valid.
     fn check(self) -> Result<(), Self::Again>;
 
-    /// Whether the shard is never split again. Called without locks of the shard.
+    /// Whether the shard is never split again, and no split is in progress. Called without locks of the shard.
     fn is_final(self) -> bool;
 
     /// Notes the number of buckets that a search visited.

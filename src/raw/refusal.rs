@@ -1,13 +1,12 @@
-//! Refusals without all locks of a shard. A search without locks proves nothing by itself, since it may miss a moving
-//! hole in both places. But if no slot that it read changed between two looks at each stripe, all of them stood there
-//! at one moment:
+//! Refusals without locks. A search without locks proves nothing by itself, since it may miss a moving hole in both
+//! places. But if no slot that it read changed between two looks at each stripe, all of them stood there at one moment:
 //!
-//! 1. Each stripe is locked for a look at its state, one after the other.
+//! 1. The state of each stripe is read, one after the other, at a moment when no writer holds its lock.
 //! 2. The slots that the search read are read again in each stripe whose state has changed since the last round, at
 //!    first in all of them.
-//! 3. Both steps repeat until no state has changed. Between the last look of one round and the first look of the next
-//!    lies a moment at which the shard held the slots as read, because every section that changes a stripe changes its
-//!    state under its lock. At that moment, a search under all locks would have found no path either.
+//! 3. Both steps repeat until no state has changed. Between the last state of one round and the first of the next lies
+//!    a moment at which the shard held the slots as read, because every section that changes a stripe changes its state
+//!    under its lock. At that moment, a search under all locks would have found no path either.
 
 use super::bucket_array::Optimistic;
 use super::owner::Owner;
@@ -43,22 +42,22 @@ impl<T: Slots> Shard<'_, T> {
         let copies =
             copies.filter_map(|(_, held)| held).flat_map(slots_of).filter(|&held| held == class.fingerprint.get());
         let most = if put.if_present == IfPresent::Another { SLOTS } else { 1 };
-        // Queried before the first look, which waits for the locks of a split in progress.
         if !owner.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
             return Ok(None);
         }
+        // No split is in progress or to come, so the result stays valid.
+        owner.check()?;
         // The state of each stripe, and whether it differs from that of the round before.
         let mut states: ArrayVec<_, MAX_STRIPES> = (0..stripes.count()).map(|_| (None, true)).collect();
         for _ in 0..ROUNDS {
             for (number, (state, changed)) in states.iter_mut().enumerate() {
-                let found = Some(stripes.lock_number(number).state());
+                let found = Some(stripes.state(number));
                 *changed = *state != found;
                 *state = found;
             }
             if states.iter().all(|&(_, changed)| !changed) {
                 return Ok(Some(self.slots.is_still(now)));
             }
-            owner.check()?;
             // A search under locks tries a short path first, which may go where the other search of large shards does
             // not.
             let stands = |(bucket, held): (_, Option<[u64; 2]>)| match held.map(slots_of) {
@@ -118,7 +117,7 @@ mod tests {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 256, 4), HugePages::Unadvised).unwrap();
         let shard = flat.at(0);
         refusals(&flat, Step::Locked, |class, locked| {
-            assert_eq!(locked, 2 * shard.stripes().count() + 1, "each stripe twice, and one to count it");
+            assert_eq!(locked, 0, "no lock that another thread does not hold");
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
             let again = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
             assert_eq!(again, Ok(Err(InsertError::Full)));

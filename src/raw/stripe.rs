@@ -2,10 +2,10 @@
 //!
 //! | field       | written by             | read by                                 |
 //! |-------------|------------------------|-----------------------------------------|
-//! | lock        | writers                | writers                                 |
+//! | lock        | writers                | writers; refusals without locks         |
 //! | interrupted | a thread that panics   | the holder of all locks of the shard    |
 //! | version     | the holder of the lock | lookups: once, and once more for a miss |
-//! | count       | the holder of the lock | `len`, at any time                      |
+//! | count       | the holder of the lock | `len` and refusals, at any time         |
 //! | counters    | the holder of the lock | `stats`, at any time                    |
 //! | intent      | the holder of the lock | the process that takes over             |
 
@@ -13,7 +13,7 @@ use super::counters::Counters;
 use crate::sys::memory::Zeroed;
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
-use crate::sys::sync::{AtomicU64, Flag, Mutex, ReadWord, fence_acquire, load_locked};
+use crate::sys::sync::{AtomicU64, Flag, Mutex, ReadWord, fence_acquire, is_unlocked, load_locked};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
@@ -113,15 +113,24 @@ impl Stripe {
         load_locked(&self.count)
     }
 
-    /// Two numbers of which each change that fills or empties a slot changes one. For the holder of the lock.
-    pub(super) fn locked_state(&self) -> [u64; 2] {
-        [self.locked_count(), load_locked(&self.version.0)]
+    /// Two numbers of which each change that fills or empties a slot changes one. No other thread may hold the lock.
+    pub(super) fn state(&self) -> [u64; 2] {
+        // Relaxed: ordered by the lock, or by the fences of `unlocked_state`.
+        [self.count.load(Ordering::Relaxed), self.version.0.load(Ordering::Relaxed)]
+    }
+
+    /// The [`state`](Self::state), without the lock, or `None` if another thread holds the lock before or after it is
+    /// read (H14, models refused_*).
+    pub(super) fn unlocked_state(&self) -> Option<[u64; 2]> {
+        let state = is_unlocked(&self.lock).then(|| self.state());
+        state.filter(|_| is_unlocked(&self.lock))
     }
 
     #[inline(always)]
     pub(super) fn set_count(&self, count: u64) {
-        // Relaxed: written under the lock, and orders nothing.
-        self.count.store(count, Ordering::Relaxed);
+        // Release: pairs with the fences of `unlocked_state`. A thread that reads this count finds the lock held, or
+        // sees all that its holder stores (H14, models refused_*).
+        self.count.store(count, Ordering::Release);
     }
 }
 

@@ -6,6 +6,8 @@ use core::sync::atomic::Ordering;
 
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use shim::release_abandoned;
+#[cfg(all(test, cuckoo_loom))]
+pub(crate) use shim::with_watched_locks;
 pub(crate) use shim::{AllGuards, AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
 
 /// Declared before the guards of a critical section and dropped after them: then every store under the guards is visible to every
@@ -45,6 +47,17 @@ impl<'a> ReadWord<'a> {
 #[inline(always)]
 pub(crate) fn fence_acquire() {
     shim::fence(Ordering::Acquire);
+}
+
+/// Whether no thread holds the mutex, read between the earlier and the later loads of this thread.
+#[inline]
+pub(crate) fn is_unlocked(mutex: &Mutex) -> bool {
+    // Acquire: a thread that has read a store of the holder finds the mutex locked, or sees its unlock.
+    fence_acquire();
+    let is_unlocked = !shim::is_locked(mutex);
+    // Acquire: pairs with the unlock, so this thread sees all that the former holder stored.
+    fence_acquire();
+    is_unlocked
 }
 
 /// A number that orders nothing. Models do not see it, so they do not explore its changes.
@@ -123,6 +136,11 @@ mod shim {
         mutex.lock()
     }
 
+    #[inline]
+    pub(super) fn is_locked(mutex: &Mutex) -> bool {
+        mutex.is_locked()
+    }
+
     /// Unlocks a mutex in shared memory that a killed process may have left locked. No thread of this process uses it yet.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     #[allow(unsafe_code)]
@@ -178,7 +196,9 @@ mod shim {
 
 #[cfg(all(test, cuckoo_model))]
 mod shim {
+    use core::cell::Cell;
     use core::marker::PhantomData;
+    use core::sync::atomic::Ordering;
     #[cfg(cuckoo_loom)]
     use loom::sync as checker;
     #[cfg(cuckoo_shuttle)]
@@ -186,8 +206,46 @@ mod shim {
 
     pub(super) use checker::atomic::fence;
     pub(crate) use checker::atomic::{AtomicPtr, AtomicU64};
-    pub(crate) type Mutex = checker::Mutex<()>;
-    pub(crate) type MutexGuard<'a> = checker::MutexGuard<'a, ()>;
+
+    /// The mutex of the checker, and a word that is nonzero while it is locked, like the byte of parking_lot's.
+    pub(crate) struct Mutex {
+        mutex: checker::Mutex<()>,
+        /// Only where threads look at it, since each store adds executions to a model.
+        locked: Option<AtomicU64>,
+    }
+
+    pub(crate) struct MutexGuard<'a> {
+        locked: Option<&'a AtomicU64>,
+        _guard: checker::MutexGuard<'a, ()>,
+    }
+
+    thread_local! {
+        static WATCHED: Cell<bool> = const { Cell::new(cfg!(cuckoo_shuttle)) };
+    }
+
+    /// Runs `work`, in which each new mutex can be asked whether it is locked.
+    #[cfg(cuckoo_loom)]
+    pub(crate) fn with_watched_locks<T>(work: impl FnOnce() -> T) -> T {
+        WATCHED.set(true);
+        let result = work();
+        WATCHED.set(false);
+        result
+    }
+
+    impl Default for Mutex {
+        fn default() -> Self {
+            Mutex { mutex: Default::default(), locked: WATCHED.get().then(AtomicU64::default) }
+        }
+    }
+
+    impl Drop for MutexGuard<'_> {
+        fn drop(&mut self) {
+            if let Some(locked) = self.locked {
+                // Release: as in parking_lot.
+                locked.store(0, Ordering::Release);
+            }
+        }
+    }
 
     /// The guards of any number of mutexes, which cannot be unlocked without a guard.
     pub(crate) struct AllGuards<'a, T>(Vec<MutexGuard<'a>>, PhantomData<&'a T>);
@@ -199,7 +257,18 @@ mod shim {
     }
 
     pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
-        mutex.lock().expect("no thread panics while it holds a stripe")
+        let guard = mutex.mutex.lock().expect("no thread panics while it holds a stripe");
+        let locked = mutex.locked.as_ref();
+        if let Some(locked) = locked {
+            // Relaxed: parking_lot locks by an exchange with Acquire, which does not order its store.
+            locked.store(1, Ordering::Relaxed);
+        }
+        MutexGuard { locked, _guard: guard }
+    }
+
+    pub(super) fn is_locked(mutex: &Mutex) -> bool {
+        // Relaxed: as in parking_lot.
+        mutex.locked.as_ref().expect("a watched lock").load(Ordering::Relaxed) != 0
     }
 
     /// Loom: an ordinary load would hide the loads of other threads from this thread's next store to the same word, and
@@ -222,6 +291,6 @@ mod shim {
     /// Shuttle executes every access in order.
     pub(crate) fn fence_after_unlock() {
         #[cfg(cuckoo_loom)]
-        fence(core::sync::atomic::Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 }

@@ -88,6 +88,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         table(plan, record, &format!("lookups, {writers} writers"), &rows);
     }
     with_bulk_loads(plan, record);
+    with_refusals(plan, record);
 }
 
 /// Runs the rows in turn, and adds up their times.
@@ -144,6 +145,43 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
         ("while 2 threads load in bulk".into(), true, Box::new(|| clock::with(1, load, write).0)),
     ];
     table(plan, record, &format!("writes, this crate, 2^{log2} slots"), &rows);
+}
+
+/// Single unique insertions of present keys into a full filter while other threads are refused without pause.
+fn with_refusals(plan: &Plan, record: &mut Record) {
+    let log2 = plan.log2(16);
+    plan.step(&format!("latency with refusals, 2^{log2} slots"));
+    let size = crate::Size::new(log2, 13);
+    let (filter, present) = (&contestants::ours::build(size), keys(15, size.keys));
+    assert_eq!(filter.par_insert(&present).inserted, present.len());
+    let mut others = (0..).scan(Rng::with_seed(16), |random, _| Some(filter.insert(&random.u64(..)).is_err()));
+    while !others.by_ref().take(1000).all(|refused| refused) {}
+    let insert = |thread: usize, stop: &AtomicBool| {
+        let mut random = Rng::with_seed(thread as u64);
+        while !stop.load(Ordering::Relaxed) {
+            // Refused, apart from the few keys for which there is a last slot.
+            _ = filter.insert(&random.u64(..));
+        }
+        0
+    };
+    let length = Duration::from_millis(if plan.quick { 10 } else { 2000 });
+    let write = || {
+        let (mut times, begin) = (Times::new(), Instant::now());
+        for key in present.iter().cycle().take_while(|_| begin.elapsed() < length) {
+            std::thread::sleep(Duration::from_micros(100));
+            times.1 += usize::from(times.time(|| filter.insert_unique(key)) != Ok(false));
+        }
+        times
+    };
+    let rows: [Row; 2] = [
+        (
+            format!("while {WRITERS} threads hash"),
+            true,
+            Box::new(|| clock::with(WRITERS, |_, stop| hash(stop), write).0),
+        ),
+        (format!("while {WRITERS} threads are refused"), true, Box::new(|| clock::with(WRITERS, insert, write).0)),
+    ];
+    table(plan, record, &format!("unique insertions of present keys, this crate, 2^{log2} slots, full"), &rows);
 }
 
 /// Formats a time in a suitable unit, with three digits.

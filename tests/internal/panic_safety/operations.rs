@@ -2,11 +2,13 @@
 
 use super::{By, Effect, Scenario, filter_of_shards, filter_of_thousands, is_full};
 use crate::CuckooFilter;
+use crate::error::InsertError;
 use crate::internal::stalled_writer::{
-    Filter, GROWING_WIDTHS, Operation, WIDTHS, cases, empty, filled, growing, insertion_that_splits, stored_for_removal,
+    Filter, GROWING_WIDTHS, Operation, Outcome, WIDTHS, cases, empty, filled, growing, insertion_that_splits,
+    stored_for_removal,
 };
 use crate::internal::thousands::thousands;
-use crate::sys::steps::Step::{self, Bumped, Cleared, Copied, Counted, Locked, Published, WordWritten};
+use crate::sys::steps::Step::{self, Bumped, Cleared, Copied, Counted, Locked, Published, Searched, WordWritten};
 use std::{env, thread};
 
 /// Kills the operation at every step, and returns their number. These steps must be among them.
@@ -55,9 +57,13 @@ fn single_operations() {
             let stored = case.scenario.stored;
             let (own, effect, work) = of_operation(case.scenario.operation, &stored);
             let writes = !case.changes.is_empty() && case.scenario.operation != Operation::Clear;
-            let written = if writes { &[Locked, WordWritten][..] } else { &[Locked] };
+            let always: &[Step] = match case.outcome {
+                _ if writes => &[Locked, WordWritten],
+                Outcome::Inserted(Err(InsertError::Full)) => &[Searched],
+                _ => &[Locked],
+            };
             let scenario = on_small(case.name, width, (stored, own), effect, work);
-            killed += kill(&scenario, &[written, &case.changes].concat());
+            killed += kill(&scenario, &[always, &case.changes].concat());
         }
         let (stored, hash) = stored_for_removal(width);
         let count = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().count(&own[0]), 1);
