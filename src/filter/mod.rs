@@ -62,10 +62,10 @@ use kind::{Kind, Plain};
 /// - [`insert`](Filter::insert) locks one stripe if one of the two buckets has room.
 ///   [`insert_unique`](Filter::insert_unique), removals and [`count`](Filter::count) lock the stripes of both buckets,
 ///   as does each relocation; the last relocation for a unique key locks three. Before an insertion returns
-///   [`InsertError::Full`], it locks each stripe of the shard at least twice, one at a time, to verify that all buckets
-///   it searched were full at the same moment. All stripes of a shard are locked together to clear it, to insert or
-///   refuse a key after other writers have interfered four or five times, and in a growing filter to decide that a
-///   table must be split.
+///   [`InsertError::Full`], it reads the version and the count of each stripe of the shard at least twice, to verify that
+///   all buckets it searched were full at the same moment. It locks a stripe for that only while another writer holds
+///   it. All stripes of a shard are locked together to clear it, to insert or refuse a key after other writers have
+///   interfered four or five times, and in a growing filter to decide that a table must be split.
 /// - [`len`](Filter::len) and all values computed from it are sums of counts that are read one after the other, not at
 ///   one moment.
 ///
@@ -89,7 +89,7 @@ use kind::{Kind, Plain};
 /// | | may block its thread | suitable on an executor |
 /// |---|---|---|
 /// | `contains`, `contains_batch`, `len`, `stats` and everything else that only reads, except `count` | never | yes |
-/// | `insert`, `remove`, `count`, `see`, `add` and the like | while another writer holds a stripe of the key | yes |
+/// | `insert`, `remove`, `count`, `see`, `add` and the like | while another writer holds a stripe of the key, or, before it is refused, any stripe of the shard | yes |
 /// | insertions that split a table, `reserve` | likewise, and 0.2 ms per split of a table of 12,000 keys | after `reserve`, none splits |
 /// | `insert_batch`, `remove_batch` and the like | likewise, per key | up to a few hundred keys |
 /// | `clear` | likewise, per shard; it reads all memory | if the filter is small |

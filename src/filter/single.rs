@@ -228,9 +228,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     ///
     /// # Complexity
     /// Two buckets, and one lock where one of them has room. Where both are full, about 1.4 relocations at 95 % load, each under two or
-    /// three locks of its own. A refusal searches up to 2000 buckets, locks each stripe of the shard at least twice, one at a time, and
-    /// reads the buckets again. If other writers interfere, it searches up to five times, the last time with all stripes of the shard
-    /// locked.
+    /// three locks of its own. A refusal searches up to 2000 buckets, reads them again, and reads two words per stripe of the shard at
+    /// least twice. If other writers interfere, it searches up to five times, the last time with all stripes of the shard locked.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

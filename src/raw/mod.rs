@@ -9,7 +9,7 @@
 //! | ... unique              | the pair                               | no                          | insert    |
 //! | ... by a path           | two stripes per hop, or three (unique) | at each relocation          | relocate  |
 //! | ... refused as too many | the pair                               | no                          | pair      |
-//! | ... refused as full     | each stripe for a look; or all         | no                          | refusal   |
+//! | ... refused as full     | stripes that others hold; or all       | no                          | refusal   |
 //! | count                   | the pair                               | no                          | pair      |
 //! | remove, remove_all      | the pair                               | if copies of the class stay | pair      |
 //! | many inserts, removes   | all of the shard                       | like each by itself         | exclusive |
