@@ -84,6 +84,25 @@ models! {
         is_never_refused([34_681, 6737], |class| [task([Remove(class), Insert(class.turned())])]);
 }
 
+/// No count comes back when the counts are corrected after a panic.
+#[test]
+fn refused_beside_counts_that_are_mended() {
+    let class = key(3, 2, 3);
+    let mend = |world: &World| world.shard().mend();
+    let world = move || {
+        let full = full(2, 1);
+        let world = full.world.without(class);
+        mend(&world);
+        Arc::new(Searched { world, ..full })
+    };
+    Race::new("a key was refused while there was room at every moment", world, |_| Vec::new())
+        .thread([refuses(0)])
+        .thread([remove(class.turned()), insert_into_first(class), op(mend)].map(of))
+        .never(|told, _| told[0] == [1])
+        .at_most(3)
+        .explore_with_watched_locks([14_424]);
+}
+
 /// A key is refused if there was no room at one moment, but not after a removal.
 #[test]
 fn refused_beside_a_removal() {

@@ -2,7 +2,7 @@
 
 use super::counters::{Event, Totals};
 use super::shards::Shards;
-use super::stripe::{EMPTIED, Stripe, occupied};
+use super::stripe::{EMPTIED, REPLACED, Stripe, occupied};
 use crate::layout::{Bucket, Class};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AllGuards, Flag, MutexGuard, VisibleOnDrop, lock};
@@ -239,11 +239,13 @@ impl LockedAll<'_> {
     }
 
     /// Sets the sum of the counts by one store: a concurrent `len` returns the former sum or this one, apart from the
-    /// changes of other shards (H9).
+    /// changes of other shards (H9). The stored count is larger than the former one: no count comes back (H14, model
+    /// refused_beside_counts_that_are_mended).
     pub(crate) fn set_total(&self, total: u64) {
-        let others = self.stripes.each().iter().skip(1).map(|stripe| stripe.locked_count());
-        let others = others.fold(0, u64::wrapping_add);
-        self.stripes.at(0).set_count(total.wrapping_sub(others));
+        let counts = self.stripes.each().iter().map(|stripe| stripe.locked_count());
+        let missing = total.wrapping_sub(counts.fold(0, u64::wrapping_add)) % REPLACED;
+        let first = self.stripes.at(0);
+        first.set_count(first.locked_count().wrapping_add(missing + REPLACED));
         reached(Step::Counted);
     }
 }

@@ -84,6 +84,12 @@ impl<T: Slots> Shard<'_, T> {
         assert!(self.find_path(&mut search, budget, class, self.moment(), Optimistic).is_none());
         search
     }
+
+    /// Corrects the counts, as after a panic.
+    pub(crate) fn mend(self) {
+        self.stripes().interrupted().set(true);
+        self.stripes().lock_all().mend_counts(|| self.occupied());
+    }
 }
 
 #[cfg(all(test, not(cuckoo_model)))]

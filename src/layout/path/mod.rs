@@ -9,6 +9,7 @@ pub(crate) use short::{FOUR_HOPS, ShortPath, Steps, TWO_HOPS, find_short};
 
 use super::geometry::{Bucket, Fingerprint};
 use super::lanes::SLOTS;
+use super::plan::SHARD_BUCKETS;
 use arrayvec::ArrayVec;
 use short::Step;
 
@@ -18,8 +19,9 @@ const MAX_NODES: usize = 2000;
 /// The number of buckets after many failed searches: enough to find room two moves away.
 const MIN_NODES: usize = 32;
 
-/// The number of visit marks. In shards of more buckets, two buckets may share a mark, and a search may pass by a bucket.
-const MARKS: usize = 1 << 13;
+/// The number of visit marks: one per bucket of the largest shard. A bucket that shared the mark of another would be read, but not
+/// be among those that the search [looked at](Search::looked_at).
+const MARKS: usize = SHARD_BUCKETS as usize;
 
 /// The number of buckets of the next search: half as many after each failed search, and twice as many after each successful one, so
 /// that an overfull table does not spend a whole search on each key that it refuses.
@@ -101,11 +103,9 @@ impl<B: Copy> Search<B> {
         has_room: impl Fn(B) -> bool,
         alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
     ) -> Option<Path<'_, B>> {
-        self.nodes.clear();
+        self.nodes.drain(..).for_each(|node| self.visited.unset(node.bucket));
         self.expanded = 0;
-        self.visited.0.fill(0);
         for root in &roots[..if roots[0] == roots[1] { 1 } else { 2 }] {
-            // Both are read, even if they share a mark.
             self.visited.set_first(*root);
             let contents = read(*root);
             self.nodes.push(Node { bucket: *root, contents, moved: 0, parent: 0 });
@@ -167,11 +167,21 @@ impl<B: Copy> Iterator for Path<'_, B> {
 struct Visited([u64; MARKS / 64]);
 
 impl Visited {
+    #[inline(always)]
+    fn mark_of(&mut self, bucket: Bucket) -> (&mut u64, u64) {
+        let mark = bucket.index() % MARKS;
+        (&mut self.0[mark / 64], 1 << (mark % 64))
+    }
+
+    fn unset(&mut self, bucket: Bucket) {
+        let (word, bit) = self.mark_of(bucket);
+        *word &= !bit;
+    }
+
     /// Sets the mark of the bucket, and returns whether it was unset before.
     #[inline]
     fn set_first(&mut self, bucket: Bucket) -> bool {
-        let mark = bucket.index() % MARKS;
-        let (word, bit) = (&mut self.0[mark / 64], 1u64 << (mark % 64));
+        let (word, bit) = self.mark_of(bucket);
         let first = *word & bit == 0;
         *word |= bit;
         first

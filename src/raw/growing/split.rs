@@ -150,6 +150,8 @@ impl Leaf {
     /// Corrects the counts if a change was interrupted.
     pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
         if self.shard().stripes().interrupted().is_set() {
+            // So that the state of each stripe changes (H14).
+            locked.bump_all();
             self.clear_strangers(locked, plan);
         }
         locked.mend_counts(|| self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get())));
