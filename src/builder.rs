@@ -184,7 +184,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     ///
     /// # Cost
     /// At the largest size about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory
-    /// first. Before, one bit per slot for each doubling to come, and twice the memory just after a doubling:
+    /// first. Until it has that size, one bit per slot for each doubling to come, and twice the memory just after a doubling:
     /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes, and docs/guide.md has a table. So choose a maximum that is
     /// expected, 16 to 64 times the capacity: at 64 times, the filter takes 20 bits per key when its first tables are full and 39
     /// just after they have doubled, where a filter of fixed size takes 13.6. A filter begins with room for its
@@ -234,7 +234,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     }
 
     /// Sets the least number of stripes: one lock and one version each, in 128 bytes. The default is up to 1024 within 1 % of the memory,
-    /// and 8 in small filters. More help where several threads write to a small filter without pause: two threads together make
+    /// and 8 in small filters. More stripes help where several threads write to a small filter without pause: two threads together make
     /// half as many changes as one alone with 8 stripes, and four fifths as many with 512 (docs/benchmarks/limits.md has the table,
     /// and a model of 64 threads). A stripe spans at least 16 buckets, so small filters may have fewer.
     ///

@@ -83,8 +83,8 @@ impl Config {
 /// The load of a filter, and counters since it was built or loaded; returned by [`Filter::stats`](crate::Filter::stats).
 ///
 /// Repeated lookups are not counted: a lookup writes no shared memory. It repeats only if, in the meantime and in its stripe, a key was
-/// relocated, one of several copies of a class was removed, or the filter was cleared; or if its table was split and its key moved to
-/// the new table. Of these, relocations and splits are counted here.
+/// relocated, one of several copies of a class was removed or retagged, or the filter was cleared; if its table was split and its key
+/// moved to the new table; or if the filter ticked. Of these, relocations and splits are counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -108,7 +108,7 @@ pub struct Stats {
     pub refused_too_many_copies: u64,
     /// The number of tables of a growing filter, or of shards of a filter of fixed size.
     pub tables: usize,
-    /// The number of splits behind the table that was split most often: each takes one bit of the requested growth.
+    /// How often the table that was split most often has been split. Each split takes one bit of the requested growth.
     pub doublings: u32,
     /// The number of splits of tables.
     pub splits: u64,

@@ -31,9 +31,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     ///
     /// All threads hash keys and sort them by shard in blocks; then a task per shard locks the shard and stores its
     /// keys. Lookups proceed and wait for nothing. A single writer waits at most for the task that holds its shard,
-    /// which releases the shard after every 4096 keys: during loads of 128 M slots on two threads, 99.99 % of a third
-    /// thread's writes took 50 us or less, including the scheduler on two cores. If the user's `Hash` panics, the panic
-    /// propagates to the caller; keys of earlier blocks are stored, and others may not be.
+    /// which releases the shard after every 4096 keys ([what may block](Filter#what-may-block)). If the user's `Hash`
+    /// panics, the panic propagates to the caller; keys of earlier blocks are stored, and others may not be.
     ///
     /// The calling thread alone stores fewer than 4096 keys. All threads store fewer than 256 keys per shard in
     /// batches, with locks per key. In a filter of one shard (up to about 250,000 keys), all threads hash and one

@@ -57,15 +57,16 @@ use kind::{Kind, Plain};
 ///   checks it. At widths other than 4, 8, 16 and 32 bits a slot can straddle two words; a lookup may then read a
 ///   half-written slot, and return `true` once for an absent key.
 /// - A lookup takes no lock, writes no shared memory and waits for no writer. It restarts only if a concurrent writer
-///   relocated a key, or removed one of several copies of a class, in the same stripe, or if the filter was cleared or
-///   grew meanwhile. Lookups are therefore lock-free, but not wait-free.
+///   relocated a key, or removed or retagged one of several copies of a class, in the same stripe, or if the filter was
+///   cleared, grew or ticked meanwhile. Lookups are therefore lock-free, but not wait-free.
 /// - [`insert`](Filter::insert) locks one stripe if one of the two buckets has room.
 ///   [`insert_unique`](Filter::insert_unique), removals and [`count`](Filter::count) lock the stripes of both buckets,
 ///   as does each relocation; the last relocation for a unique key locks three. Before an insertion returns
 ///   [`InsertError::Full`], it reads the version and the count of each stripe of the shard at least twice, to verify that
 ///   all buckets it searched were full at the same moment. It locks a stripe for that only while another writer holds
-///   it. All stripes of a shard are locked together to clear it, to insert or refuse a key after other writers have
-///   interfered four or five times, and in a growing filter to decide that a table must be split.
+///   it. All stripes of a shard are locked together by a clear, a bulk operation, a merge, a copy or snapshot and a split,
+///   by an insertion after other writers have interfered four or five times, and by one that cannot be refused
+///   otherwise: into a table that may still grow or has more than 1024 stripes, or if its two buckets hold copies of it.
 /// - [`len`](Filter::len) and all values computed from it are sums of counts that are read one after the other, not at
 ///   one moment.
 ///
@@ -97,10 +98,9 @@ use kind::{Kind, Plain};
 /// | `par_insert`, `bulk`, `save`, `load`, `merge_from` and the like | yes, in proportion to their data | no |
 ///
 /// A critical section consists of a few reads and writes for one key, or of one shard's share of a bulk operation or a
-/// snapshot. It does no I/O, runs no user code, and waits for nothing but the lock of another stripe. Of the writes of
-/// one thread (2^27 slots, 2 cores, `cargo run --release -p compare -- latency --large 27`), 99.99 % took 2 us or less
-/// while three other threads wrote too, and 62 us or less during bulk loads on both cores or continuous saves. The
-/// slowest of them took up to 12 ms: they waited for a lock holder that the system had descheduled.
+/// snapshot. It does no I/O, runs no user code, and waits for nothing but the lock of another stripe. Of single writes
+/// during bulk loads on both of two cores (2^24 slots, `cargo run --release -p compare latency`), 99.9 % took 1 us or
+/// less, and the slowest some milliseconds: they waited for a lock holder that the system had descheduled.
 ///
 /// No method returns a guard, so no lock can be held across an `await`. No method is `async`, so dropping a future
 /// never interrupts one.
@@ -161,9 +161,10 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// returned.
     ///
     /// # Complexity
-    /// Reads one number per stripe and takes no lock. There are at most 1024 stripes, or about as many as shards. A
-    /// growing filter has two or more stripes in each of its [`tables`](Stats::tables), which are visited one after the
-    /// other.
+    /// Reads one number per stripe and takes no lock. Unless
+    /// [`Builder::stripes`](crate::Builder::stripes) asks for more, there are at most 1024 stripes, or about as many as
+    /// shards. A growing filter has one or more in each of its [`tables`](Stats::tables), which are visited one after
+    /// the other.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -255,8 +256,8 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// start at zero.
     ///
     /// # Complexity
-    /// Reads the cache line of each stripe twice, takes no lock and waits for no writer. There are at most 1024
-    /// stripes, or about as many as shards; in a growing filter, two or more per table.
+    /// Reads the cache line of each stripe twice, takes no lock and waits for no writer. There are as many
+    /// stripes as for [`len`](Filter::len).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

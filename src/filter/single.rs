@@ -229,7 +229,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// # Complexity
     /// Two buckets, and one lock where one of them has room. Where both are full, about 1.4 relocations at 95 % load, each under two or
     /// three locks of its own. A refusal searches up to 2000 buckets, reads them again, and reads two words per stripe of the shard at
-    /// least twice. If other writers interfere, it searches up to five times, the last time with all stripes of the shard locked.
+    /// least twice. If other writers interfere, it searches up to five times, the last time with all stripes of the shard locked; where only
+    /// all locks can decide (see [`Filter`](crate::Filter)), twice.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -13,7 +13,7 @@ use std::hash::RandomState;
 /// the same order everywhere. A derived `Hash` does, as long as the fields are unchanged. Slices, arrays and `Vec`s of
 /// wider integers are fed to a hasher in their memory representation, so their hashes agree only on platforms of the
 /// same byte order and, for `usize`, the same width. If std ever changes how `str` or slices are fed to a hasher,
-/// loading a saved filter fails; it never returns wrong answers.
+/// loading a saved filter fails, unless no hash of the values that are probed on loading changes with it.
 ///
 /// SipHash is a keyed function whose hashes do not reveal its seeds, so collisions cannot be computed without the
 /// seeds. As with any function, they can be found by trial ([limits of seeds](crate::DefaultHashBuilder)). The output

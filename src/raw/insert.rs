@@ -12,7 +12,7 @@ use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 
-/// The number of paths that other writers may invalidate before an insertion locks the whole shard.
+/// The number of searches whose result other writers may invalidate before an insertion locks the whole shard.
 const ATTEMPTS: usize = 4;
 
 /// The state of the two buckets of a class, read without locks.

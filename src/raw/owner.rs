@@ -9,8 +9,8 @@ pub(crate) trait Owner: Copy {
     /// The reason for which a writer begins anew.
     type Again;
 
-    /// Whether the class lies in the shard. Called under a lock of one of its buckets, while which the result stays
-    /// valid.
+    /// Whether the class lies in the shard. Called under a lock of one of its buckets: the result stays valid
+    /// while it is held, and for good if the shard is final.
     fn check(self) -> Result<(), Self::Again>;
 
     /// Whether the shard is never split again, and no split is in progress. Called without locks of the shard.

@@ -58,8 +58,8 @@ impl<T: Slots> Shard<'_, T> {
             if states.iter().all(|&(_, changed)| !changed) {
                 return Ok(Some(self.slots.is_still(now)));
             }
-            // A search under locks tries a short path first, which may go where the other search of large shards does
-            // not.
+            // A search under locks tries a short path first, which reads more buckets than the other search after many
+            // refusals.
             let stands = |(bucket, held): (_, Option<[u64; 2]>)| match held.map(slots_of) {
                 Some(held) => {
                     !held.contains(&0) && slots_of(self.bucket_array().runs(self.format(), bucket, Optimistic)) == held

@@ -1,13 +1,13 @@
 //! A stripe: one lock, one version and one element count for a group of buckets.
 //!
-//! | field       | written by             | read by                                 |
-//! |-------------|------------------------|-----------------------------------------|
-//! | lock        | writers                | writers; refusals without locks         |
-//! | interrupted | a thread that panics   | the holder of all locks of the shard    |
-//! | version     | the holder of the lock | lookups: once, and once more for a miss |
-//! | count       | the holder of the lock | `len` and refusals, at any time         |
-//! | counters    | the holder of the lock | `stats`, at any time                    |
-//! | intent      | the holder of the lock | the process that takes over             |
+//! | field       | written by                           | read by                                           |
+//! |-------------|--------------------------------------|---------------------------------------------------|
+//! | lock        | writers                              | writers and refusals                              |
+//! | interrupted | a thread that panics                 | the holder of all locks of the shard              |
+//! | version     | the holder of the lock               | lookups: once, and once more for a miss; refusals |
+//! | count       | the holder of the lock               | `len` and refusals, at any time                   |
+//! | counters    | the holder of the lock, and refusals | `stats`, at any time                              |
+//! | intent      | the holder of the lock               | the process that takes over                       |
 
 use super::counters::Counters;
 use crate::sys::memory::Zeroed;

@@ -19,8 +19,8 @@ const MAX_NODES: usize = 2000;
 /// The number of buckets after many failed searches: enough to find room two moves away.
 const MIN_NODES: usize = 32;
 
-/// The number of visit marks: one per bucket of the largest shard. A bucket that shared the mark of another would be read, but not
-/// be among those that the search [looked at](Search::looked_at).
+/// The number of visit marks: one per bucket of the largest shard. A bucket that shared the mark of another would be read without
+/// being among those that the search [looked at](Search::looked_at).
 const MARKS: usize = SHARD_BUCKETS as usize;
 
 /// The number of buckets of the next search: half as many after each failed search, and twice as many after each successful one, so

@@ -46,8 +46,9 @@ impl<K: SlotKind> Growing<K> {
         let extent = self.plan.extent_after(depth, leaf.first_cell + if refills { 0 } else { cells });
         // The position in a slot, above the tag.
         let bit = self.plan.tag_bits + self.plan.fingerprint_bits - doublings - 1;
+        let locked = leaf.shard().stripes().lock_all();
+        // Ends before the locks do, so that the next holder of all of them knows of a panic.
         leaf.shard().change(|| {
-            let locked = leaf.shard().stripes().lock_all();
             // Slots left by an interrupted split take room, and would become keys where they are copied to.
             leaf.mend(&locked, &self.plan);
             // The epoch is read under all locks of the table. Slots that are dead by it are neither copied nor counted
@@ -86,6 +87,7 @@ impl<K: SlotKind> Growing<K> {
             drop(copied);
             Ok(())
         })?;
+        drop(locked);
         self.nanos_in_splits.add(begun.elapsed().as_nanos() as u64);
         Ok(())
     }
@@ -149,12 +151,12 @@ impl Drop for Copied<'_> {
 impl Leaf {
     /// Corrects the counts if a change was interrupted.
     pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
-        if self.shard().stripes().interrupted().is_set() {
+        locked.mend_counts(|| {
             // So that the state of each stripe changes (H14).
             locked.bump_all();
             self.clear_strangers(locked, plan);
-        }
-        locked.mend_counts(|| self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get())));
+            self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get()))
+        });
     }
 
     /// Copies all slots with this bit to a table that no reader knows, and returns their number.
