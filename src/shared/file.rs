@@ -12,7 +12,7 @@
 use crate::error::SharedError;
 use crate::layout::Plan;
 use crate::raw::{Shards, Stripe};
-use crate::snapshot::open_regular;
+use crate::snapshot::{folder_and_name, open_regular};
 use crate::sys::mapping::{self, FileMapping, HUGE};
 use crate::sys::read_only::ReadOnly;
 use crossbeam_utils::CachePadded;
@@ -131,9 +131,13 @@ impl Places {
         isize::try_from(len).is_ok().then_some(Places { stripes, first_word, words, len })
     }
 
-    /// Allocates the whole file: a store to a page without space would kill the process later.
+    pub(super) fn set_len(&self, file: &File) -> io::Result<()> {
+        file.set_len(self.len as u64)
+    }
+
+    /// Allocates the whole file, of which a copy may have left out pages of zeros: a store to a page without space would kill the
+    /// process later.
     pub(super) fn allocate(&self, file: &File) -> io::Result<()> {
-        file.set_len(self.len as u64)?;
         let end = HEADER + self.stripes * size_of::<CachePadded<Stripe>>();
         mapping::allocate(file, 0, end)?;
         mapping::allocate(file, self.first_word, self.len - self.first_word)
@@ -225,10 +229,16 @@ pub(super) fn open_and_lock(path: &Path) -> Result<File, SharedError> {
     Err(io::Error::from(ErrorKind::ResourceBusy).into())
 }
 
-/// Marks a file as replaced, for its readers.
-pub(super) fn mark_replaced(file: &File) -> Result<(), SharedError> {
+/// Syncs the folder of a path, so that a file keeps its name.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    let (folder, _) = folder_and_name(path)?;
+    File::open(folder)?.sync_all()
+}
+
+/// Marks a file as replaced, or not, for its readers.
+pub(super) fn mark_replaced(file: &File, is_replaced: bool) -> Result<(), SharedError> {
     read_description(file)?;
     let mut state = State::read(file)?;
-    state.0[REPLACED] = 1;
+    state.0[REPLACED] = is_replaced.into();
     Ok(state.write(file)?)
 }

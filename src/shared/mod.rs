@@ -16,7 +16,7 @@ use crate::filter::{CuckooFilter, assert_same_length, hashing};
 use crate::hashing::{Prehashed, SavedHasher, hash_of};
 use crate::layout::{Mixed, Plan};
 use crate::raw::{Observed, RawFilter, Unrecoverable};
-use crate::snapshot::{Header, SnapshotHeader, SnapshotReader, TempFile, folder_and_name, open_regular};
+use crate::snapshot::{Header, SnapshotHeader, SnapshotReader, TempFile, open_regular};
 use crate::stats::Config;
 use crate::sys::mapping::FileMapping;
 use crate::sys::memory::HugePages;
@@ -47,13 +47,14 @@ use std::sync::Arc;
 /// # The file
 /// The file is created with mode 0600, and all its memory is allocated then, on huge pages by default (in `/dev/shm` on Linux 6.1
 /// and later). A process with read permission can query the filter, read the seeds of its hash function, and lock the file against
-/// writers; a process with write permission can make lookups return anything. **Truncating the file kills the processes that map
-/// it** (`SIGBUS`). A copy of a file in use is refused. Network file systems do not keep the memory of several machines coherent.
+/// writers; a process with write permission can make lookups return anything, and the writer wait forever or panic. **Truncating the file kills the processes that map
+/// it** (`SIGBUS`). A copy of a file in use is refused if the file was in use when the copy began, and lies elsewhere. Network file
+/// systems do not keep the memory of several machines coherent.
 ///
 /// # After a fork
 /// A forked child of the writing process does not inherit the memory: [`writer`](SharedFilter::writer) returns
-/// [`SharedError::Forked`] there, and using a reference taken before the fork kills the child (`SIGSEGV`). Open a [`SharedReader`]
-/// in the child. A child inherits the open file: unless the writing process drops the filter, the file stays locked as long as the
+/// [`SharedError::Forked`] there, and a reference taken before the fork must not be used: it kills the child (`SIGSEGV`), or
+/// writes to what the child has mapped there since. Open a [`SharedReader`] in the child. A child inherits the open file: unless the writing process drops the filter, the file stays locked as long as the
 /// child lives, or until it executes another program.
 ///
 /// # Limits
@@ -115,6 +116,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let path = path.as_ref();
         let linked = Self::new(path, builder).and_then(|(created, temporary)| {
             fs::hard_link(&temporary.0, path)?;
+            file::sync_folder(path)?;
             Ok(created)
         });
         linked.map_err(|error| error.of_file(path))
@@ -142,7 +144,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     pub fn create_or_replace(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let replace = || {
-            let (created, temporary) = Self::new(path, builder)?;
+            let (created, mut temporary) = Self::new(path, builder)?;
             for _ in 0..file::ATTEMPTS {
                 let placed = match file::open_and_lock(path) {
                     // A link fails if another process has created a file in the meantime, which is then replaced.
@@ -151,13 +153,17 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
                     }
                     old => {
                         let locked = old?;
-                        file::mark_replaced(&locked)?;
-                        fs::rename(&temporary.0, path)
+                        file::mark_replaced(&locked, true)?;
+                        let renamed = temporary.rename_to(path);
+                        if renamed.is_err() {
+                            file::mark_replaced(&locked, false)?;
+                        }
+                        renamed
                     }
                 };
                 match placed {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                    placed => return Ok(placed.map(|()| created)?),
+                    placed => return Ok(placed.and_then(|()| file::sync_folder(path)).map(|()| created)?),
                 }
             }
             // Such as a link to a file that does not exist.
@@ -175,15 +181,12 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let huge_pages = builder.huge_pages == HugePages::Advised;
         let header = Header::of::<K, S>("plain", &plan, None, capacities, rate, &builder.hasher.make());
         let places = places_of(&plan)?;
-        let (folder, _) = folder_and_name(path)?;
         let (temporary, file) = TempFile::create(path)?;
         file::lock(&file)?;
-        places.allocate(&file)?;
+        places.set_len(&file)?;
         file::write_description(&file, &header.to_bytes())?;
         State::live(&file.metadata()?)?.closed().write(&file)?;
-        let created = Self::of_locked(file, huge_pages)?;
-        File::open(folder)?.sync_all()?;
-        Ok((created, temporary))
+        Ok((Self::of_locked(file, huge_pages)?, temporary))
     }
 
     /// Opens a filter for writing, completes the interrupted operations of a killed writer, and counts the stored fingerprints.
@@ -218,6 +221,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let (header, hasher) = described::<K, S>(&file)?;
         let places = places_of(header.plan())?;
         places.check(&file)?;
+        places.allocate(&file)?;
         let state = State::live(&file.metadata()?)?;
         let mapping = places.map(&file, true)?;
         if huge_pages {

@@ -122,17 +122,23 @@ impl Drop for FileMapping {
 #[allow(unsafe_code)]
 pub(crate) fn allocate(file: &File, begin: usize, len: usize) -> io::Result<()> {
     let too_large = |_| io::ErrorKind::FileTooLarge;
-    let (begin, len) = (begin.try_into().map_err(too_large)?, len.try_into().map_err(too_large)?);
-    loop {
+    let (mut done, mut piece) = (0, len);
+    while done < len {
+        let now = piece.min(len - done);
+        let (offset, bytes) = ((begin + done).try_into().map_err(too_large)?, now.try_into().map_err(too_large)?);
         // SAFETY: the call touches no memory.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, begin, len) } == 0 {
-            return Ok(());
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, bytes) } == 0 {
+            done += now;
+            continue;
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
+        // Some systems undo all of an allocation that a signal interrupts: a shorter one ends before the next signal.
+        piece = now.div_ceil(2);
     }
+    Ok(())
 }
 
 #[cfg(all(test, not(cuckoo_model)))]

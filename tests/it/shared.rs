@@ -98,6 +98,24 @@ fn a_filter_is_replaced_under_its_readers() {
     assert_eq!((seen.state(), folder.files()), (SharedState::Live, 1));
 }
 
+/// A copy may leave out pages of zeros. A store to one on a full disk would kill the process.
+#[test]
+fn a_sparse_copy_is_allocated_when_it_is_opened() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new("shared-sparse");
+    let path = folder.path();
+    SharedFilter::create(&path, builder(1_000_000)).unwrap().close().unwrap();
+    let (bytes, blocks) = (fs::read(&path).unwrap(), || fs::metadata(&path).unwrap().blocks());
+    let allocated = blocks();
+    fs::remove_file(&path).unwrap();
+    let copy = fs::File::create(&path).unwrap();
+    copy.set_len(bytes.len() as u64).unwrap();
+    copy.write_all_at(&bytes[..4096], 0).unwrap();
+    assert!(blocks() < allocated / 2);
+    drop(open(&path).unwrap());
+    assert!(blocks() >= allocated);
+}
+
 /// Of several processes that find no file, or one without a writer, one becomes the writer, and none takes the file away from its
 /// readers.
 #[test]
