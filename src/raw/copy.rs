@@ -2,6 +2,7 @@
 
 use super::assembly::Assembly;
 use super::bucket_array::Optimistic;
+use super::epoch::Epoch;
 use super::exclusive::KEYS_UNDER_LOCKS;
 use super::filter::{RawFilter, with_directory};
 use super::flat::Flat;
@@ -20,7 +21,7 @@ pub(crate) struct TableCopy {
     pub(crate) extent: Extent,
     /// The number of occupied slots.
     pub(crate) count: u64,
-    /// The epoch to which its tags refer.
+    /// The epoch to which its tags refer, with the skipped ticks.
     pub(crate) epoch: u64,
 }
 
@@ -35,11 +36,23 @@ impl<K: SlotKind> RawFilter<K> {
         let cells_at = |depth| self.plan().cells_at(depth);
         let [mut cell, end] = [shards.start, shards.end].map(|shard| shard * cells_at(0));
         while cell < end {
-            let copy = with_directory!(self, directory => directory.copy_table(cell, words));
+            let copy = self.copy_table(cell, words);
             cell += cells_at(copy.extent.depth);
             take(&copy, &words[..self.plan().leaf(&copy.extent).words as usize])?;
         }
         Ok(())
+    }
+
+    /// Copies a table again if a long advance began meanwhile: whether it had cleared the table decides if its tags refer
+    /// to an epoch before or after the skipped ticks (models a_clone_beside_a_long_advance_*).
+    fn copy_table(&self, cell: usize, words: &mut [u64]) -> TableCopy {
+        loop {
+            let skipped = self.kind().epoch().map_or(0, Epoch::skipped_and_cleared);
+            let copy = with_directory!(self, directory => directory.copy_table(cell, words));
+            if self.skipped() == skipped {
+                return TableCopy { epoch: copy.epoch + skipped, ..copy };
+            }
+        }
     }
 
     /// The number of occupied slots of these shards. Tables are counted one after the other.
@@ -83,10 +96,7 @@ impl<K: SlotKind> RawFilter<K> {
                 Ok::<_, Infallible>(())
             })
         });
-        let copy = copied.ok().and_then(|()| copy.finish())?;
-        // Read after the tables: one that was copied behind the clear of a long advance has its skipped ticks in its past.
-        copy.kind().epoch().inspect(|epoch| epoch.pass().skip(self.skipped()));
-        Some(copy)
+        copied.ok().and_then(|()| copy.finish())
     }
 
     /// The live contents of a copy at its epoch, with their values.

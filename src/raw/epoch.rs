@@ -15,7 +15,7 @@ pub(crate) struct Epoch {
     /// The number of chunks swept since the last tick, changed under `ticking`.
     swept: RelaxedCounter,
     /// The ticks of whole cycles that were skipped instead of made, changed under `ticking`. Tags are blind to them, so they are no
-    /// part of `now`: the epochs of two tables of a copy differ by the ticks that were made between them.
+    /// part of `now`; a copy adds them to the epoch of each table.
     skipped: AtomicU64,
 }
 
@@ -50,9 +50,14 @@ impl Epoch {
     }
 
     pub(super) fn skipped(&self) -> u64 {
-        // Relaxed: whoever copied what was stored behind the clear took a lock after the thread that skipped released it (model
+        // Relaxed: whoever copied what was stored behind the clear took a lock after the thread that skipped released it (models
         // a_clone_beside_a_long_advance_*).
         self.skipped.load(Ordering::Relaxed)
+    }
+
+    /// The ticks that were skipped, when all that was stored before them is cleared: waits for a long advance in progress.
+    pub(super) fn skipped_and_cleared(&self) -> u64 {
+        load_locked(&self.pass().epoch.skipped)
     }
 
     /// Waits until no other thread sweeps or advances.

@@ -136,15 +136,12 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         let mut bytes = zeros(padded).ok_or(refused(padded))?;
         let mut words = zeros(words).ok_or(refused(words * size_of::<u64>()))?;
         let mut records = Records::begin(header, to)?;
-        // One number for all records, whatever is skipped meanwhile: their epochs differ by ticks that were made.
-        let skipped = self.skipped();
         let shards = header.part.start - first..header.part.end - first;
         self.copy_each(shards, &mut words, |copy, words| {
             let first_cell = copy.extent.first_cell + first * header.plan.cells_at(0);
-            let (extent, epoch) = (Extent { first_cell, ..copy.extent }, copy.epoch + skipped);
-            let record = Record::of(header, &extent, copy.count);
-            let passed = clock.map_or(0, |clock| clock.passed_in(copy.epoch + self.skipped()));
-            records.write_words(Record { epoch, passed, ..record }, words, &mut bytes)
+            let record = Record::of(header, &Extent { first_cell, ..copy.extent }, copy.count);
+            let passed = clock.map_or(0, |clock| clock.passed_in(copy.epoch));
+            records.write_words(Record { epoch: copy.epoch, passed, ..record }, words, &mut bytes)
         })?;
         records.end()
     }
