@@ -26,9 +26,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer as _, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::fmt;
 use std::io::Write;
 use std::mem::take;
 use std::net::IpAddr;
@@ -379,8 +381,31 @@ fn query_batch(app: &App, body: &[u8], answers: &mut Vec<bool>) -> Result<(Arc<F
     #[serde(transparent)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-    let keys: Vec<Text> = serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("the body is not a JSON array of keys: {error}")))?;
+    /// Up to one key more than a batch may have: in memory, a short key is longer than in the array.
+    struct Keys;
+
+    impl<'de> Visitor<'de> for Keys {
+        type Value = Vec<Text<'de>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array of keys")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+            let mut keys = Vec::new();
+            while keys.len() <= MAX_BATCH
+                && let Some(key) = array.next_element()?
+            {
+                keys.push(key);
+            }
+            while array.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(keys)
+        }
+    }
+
+    let mut array = serde_json::Deserializer::from_slice(body);
+    let keys = array.deserialize_seq(Keys).and_then(|keys| array.end().map(|()| keys));
+    let keys = keys.map_err(|error| Failure::bad_request(format!("the body is not a JSON array of keys: {error}")))?;
     if keys.len() > MAX_BATCH {
         return Err(Failure::bad_request(format!("more than {MAX_BATCH} keys in one batch")));
     }

@@ -454,6 +454,10 @@ impl Writer {
     fn fail(&mut self, error: &redb::Error) {
         tracing::error!(%error, "the store failed and is reopened");
         self.list.totals().store_failures += 1;
+        self.reopen_and_pause();
+    }
+
+    fn reopen_and_pause(&mut self) {
         let begun = Instant::now();
         self.reopen();
         self.retry = Instant::now() + PAUSE.max(begun.elapsed() * PAUSE_PER_REOPENING);
@@ -486,8 +490,13 @@ impl Writer {
     /// Checks after a failed read whether the store has failed: after an error of the file, no transaction can begin.
     fn check_store(&mut self) {
         let front = self.list.front.load_full();
-        let failed = front.store.as_ref().and_then(|store| store.begin_write().err());
+        let (failed, is_closed) =
+            (front.store.as_ref().and_then(|store| store.begin_write().err()), front.store.is_none());
         drop(front);
+        // Reads may come so often that there is never a pause without a command.
+        if is_closed && Instant::now() >= self.retry {
+            self.reopen_and_pause();
+        }
         if let Some(error) = failed {
             self.fail(&error.into());
         }

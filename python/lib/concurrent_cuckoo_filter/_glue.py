@@ -54,7 +54,7 @@ def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
 
     An array is a pair: the capsules of its values, and those of the indices if the values are a dictionary, or None.
     """
-    if isinstance(keys, str | bytes):
+    if isinstance(keys, str | bytes) or getattr(keys, "ndim", 1) == 0:
         raise TypeError("one key was given where a list of keys is needed: write [key]")
     if library(keys) == "pandas" and hasattr(keys, "columns"):
         # Its index would be a column of the table that pandas makes of it.
