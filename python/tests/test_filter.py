@@ -247,6 +247,7 @@ def test_text_that_is_no_text(call):
         ("bytes", np.array([b"a", "b"], dtype=object), "key 1: a key of this filter is of type bytes, not str"),
         ("bytes", pd.Series([None, b"a", "b"], dtype=object), "key 2: a key of this filter is of type bytes, not str"),
         ("str", pa.table({"a": ["x"], "b": ["y"]}), "a table with the columns a, b was given: choose one"),
+        ("str", np.array("abc", dtype=object), "one key was given where a list of keys is needed"),
         ("u64", 7, "keys come as an Arrow array, a numpy array or a list, not as int"),
         ("u64", None, "keys come as an Arrow array, a numpy array or a list, not as NoneType"),
     ],
