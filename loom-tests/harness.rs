@@ -368,7 +368,7 @@ impl<W: Send + Sync + 'static> Race<W> {
         }
     }
 
-    /// The same for threads that look whether locks are held.
+    /// The same for threads that read whether locks are held.
     pub(super) fn explore_with_watched_locks<const ORDERS: usize>(self, executions: [usize; ORDERS]) {
         with_watched_locks(|| self.explore(executions));
     }

@@ -349,8 +349,8 @@ fn ticks_are_visible_when_they_return() {
         .explore([204]);
 }
 
-/// Four epochs are a whole cycle, which a long advance skips. A clone includes the keys that are stored after the clear, and no
-/// others, and advances like the filter.
+/// Four epochs are a whole cycle, which a long advance skips. A clone contains the keys inserted after the clear and no expired ones,
+/// and advances like the filter.
 #[test]
 fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
     let advance = op(|world: &World| world.raw.advance_to(4) as usize);
@@ -365,7 +365,7 @@ fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
         .explore([180, 621]);
 }
 
-/// What is stored in a table that a long advance has cleared lives in a clone as long as in the filter.
+/// A key inserted after a long advance has cleared the table expires no earlier in a clone than in the filter.
 #[test]
 fn a_clone_beside_a_long_advance_keeps_what_is_stored_meanwhile() {
     let lost = op(|world: &World| {

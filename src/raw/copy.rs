@@ -43,13 +43,15 @@ impl<K: SlotKind> RawFilter<K> {
         Ok(())
     }
 
-    /// Copies a table again if a long advance began meanwhile: whether it had cleared the table decides if its tags refer
-    /// to an epoch before or after the skipped ticks (models a_clone_beside_a_long_advance_*).
+    /// Copies the table whose first cell is this one, and repeats that if a long advance began in the meantime: then the
+    /// table may have been cleared before it was copied or after it, and its tags may refer to an epoch before or after
+    /// the skipped ticks (models a_clone_beside_a_long_advance_*).
     fn copy_table(&self, cell: usize, words: &mut [u64]) -> TableCopy {
+        let epoch = self.kind().epoch();
         loop {
-            let skipped = self.kind().epoch().map_or(0, Epoch::skipped_and_cleared);
+            let skipped = epoch.map_or(0, Epoch::skipped_and_cleared);
             let copy = with_directory!(self, directory => directory.copy_table(cell, words));
-            if self.skipped() == skipped {
+            if epoch.map_or(0, Epoch::skipped) == skipped {
                 return TableCopy { epoch: copy.epoch + skipped, ..copy };
             }
         }

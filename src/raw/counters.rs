@@ -28,7 +28,7 @@ pub(crate) enum Event {
 }
 
 impl Counters {
-    /// Counts an event, under the lock of the stripe unless it is a refusal for lack of room.
+    /// Counts an event. The caller holds the lock of the stripe, unless the event is [`RefusedFull`](Event::RefusedFull).
     #[inline(always)]
     pub(crate) fn note(&self, event: Event) {
         match event {

@@ -55,7 +55,8 @@ impl Epoch {
         self.skipped.load(Ordering::Relaxed)
     }
 
-    /// The ticks that were skipped, when all that was stored before them is cleared: waits for a long advance in progress.
+    /// The number of skipped ticks. Waits for a long advance in progress: when this returns, everything stored before
+    /// these ticks has been cleared.
     pub(super) fn skipped_and_cleared(&self) -> u64 {
         load_locked(&self.pass().epoch.skipped)
     }

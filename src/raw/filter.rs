@@ -2,7 +2,6 @@
 
 use super::block::Next;
 use super::counters::Totals;
-use super::epoch::Epoch;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
 use super::pair::{IfPresent, Put};
@@ -73,11 +72,6 @@ impl<K: SlotKind> RawFilter<K> {
     /// The number of ticks, the skipped ones included; 0 where slots are bare.
     pub(crate) fn epoch(&self) -> u64 {
         self.kind().epoch().map_or(0, |epoch| epoch.now() + epoch.skipped())
-    }
-
-    /// The number of ticks that were skipped: whole cycles, to which tags are blind.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.kind().epoch().map_or(0, Epoch::skipped)
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

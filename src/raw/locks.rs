@@ -141,7 +141,7 @@ impl<'a> Stripes<'a> {
         (number != before).then(|| self.lock(number))
     }
 
-    /// The state of a stripe at a moment when no thread held its lock, or when this thread did. See [`Stripe::state`].
+    /// The [`state`](Stripe::state) of a stripe, read while no other thread holds its lock.
     pub(super) fn state(self, number: usize) -> [u64; 2] {
         self.at(number).unlocked_state().unwrap_or_else(|| {
             let _locked = self.lock_number(number);
@@ -239,7 +239,7 @@ impl LockedAll<'_> {
     }
 
     /// Sets the sum of the counts by one store: a concurrent `len` returns the former sum or this one, apart from the
-    /// changes of other shards (H9). The stored count is larger than the former one: no count comes back (H14, model
+    /// changes of other shards (H9). The count always increases, so it never has a former value again (H14, model
     /// refused_beside_counts_that_are_mended).
     pub(crate) fn set_total(&self, total: u64) {
         let counts = self.stripes.each().iter().map(|stripe| stripe.locked_count());

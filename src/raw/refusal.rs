@@ -45,7 +45,7 @@ impl<T: Slots> Shard<'_, T> {
         if !owner.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
             return Ok(None);
         }
-        // No split is in progress or to come, so the result stays valid.
+        // The table is never split again, so the class stays in it.
         owner.check()?;
         // The state of each stripe, and whether it differs from that of the round before.
         let mut states: ArrayVec<_, MAX_STRIPES> = (0..stripes.count()).map(|_| (None, true)).collect();
@@ -58,8 +58,8 @@ impl<T: Slots> Shard<'_, T> {
             if states.iter().all(|&(_, changed)| !changed) {
                 return Ok(Some(self.slots.is_still(now)));
             }
-            // A search under locks tries a short path first, which reads more buckets than the other search after many
-            // refusals.
+            // A search under locks looks for a short path first. After many refusals, that reads more buckets than the
+            // rest of the search.
             let stands = |(bucket, held): (_, Option<[u64; 2]>)| match held.map(slots_of) {
                 Some(held) => {
                     !held.contains(&0) && slots_of(self.bucket_array().runs(self.format(), bucket, Optimistic)) == held
@@ -123,7 +123,7 @@ mod tests {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 256, 4), HugePages::Unadvised).unwrap();
         let shard = flat.at(0);
         refusals(&flat, Step::Locked, |class, locked| {
-            assert_eq!(locked, 0, "no lock that another thread does not hold");
+            assert_eq!(locked, 0, "no stripe is locked where no other thread holds one");
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
             let again = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
             assert_eq!(again, Ok(Err(InsertError::Full)));

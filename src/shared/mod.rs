@@ -47,15 +47,15 @@ use std::sync::Arc;
 /// # The file
 /// The file is created with mode 0600, and all its memory is allocated then, on huge pages by default (in `/dev/shm` on Linux 6.1
 /// and later). A process with read permission can query the filter, read the seeds of its hash function, and lock the file against
-/// writers; a process with write permission can make lookups return anything, and the writer wait forever or panic. **Truncating the file kills the processes that map
-/// it** (`SIGBUS`). A copy of a file in use is refused if the file was in use when the copy began, and lies elsewhere. Network file
-/// systems do not keep the memory of several machines coherent.
+/// writers; a process with write permission can make lookups return anything, and make the writer panic or wait forever.
+/// **Truncating the file kills the processes that map it** (`SIGBUS`). A copy of a file in use is refused if it is another file and
+/// the original was in use when copying began. Network file systems do not keep the memory of several machines coherent.
 ///
 /// # After a fork
 /// A forked child of the writing process does not inherit the memory: [`writer`](SharedFilter::writer) returns
-/// [`SharedError::Forked`] there, and a reference taken before the fork must not be used: it kills the child (`SIGSEGV`), or
-/// writes to what the child has mapped there since. Open a [`SharedReader`] in the child. A child inherits the open file: unless the writing process drops the filter, the file stays locked as long as the
-/// child lives, or until it executes another program.
+/// [`SharedError::Forked`] there. Do not use a reference taken before the fork: it kills the child (`SIGSEGV`), or accesses other
+/// memory that the child has mapped since. Open a [`SharedReader`] in the child. A child inherits the open file: unless the writing
+/// process drops the filter, the file stays locked as long as the child lives, or until it executes another program.
 ///
 /// # Limits
 /// Linux, and plain filters of fixed size: filters that grow are refused ([`SharedError::Growing`]), and expiring, counting and
@@ -450,6 +450,21 @@ impl<F: Viewed> fmt::Debug for SharedReader<F> {
 #[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
+    use crate::snapshot::with_failing_calls;
+
+    #[test]
+    fn a_failed_replacement_leaves_the_old_file_as_it_was() {
+        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.unreplaced-{}", std::process::id()));
+        let builder = || CuckooFilter::<u64>::builder().capacity(100);
+        SharedFilter::create(&path, builder()).unwrap().close().unwrap();
+        let reader = SharedReader::<CuckooFilter<u64>>::open(&path).unwrap();
+        let replace = || SharedFilter::create_or_replace(&path, builder()).err();
+        // The second call, after that which creates the file.
+        let (calls, error) = with_failing_calls(&[(1, ErrorKind::Other)], replace);
+        assert_eq!((calls, reader.state()), (vec!["create", "rename", "remove"], SharedState::Closed));
+        assert!(matches!(error, Some(SharedError::Io(_))));
+        fs::remove_file(&path).unwrap();
+    }
 
     /// As a child has it between its fork and its exec.
     #[test]

@@ -73,7 +73,7 @@ impl TempFile {
     /// Replaces the file at `path`, if any.
     pub(crate) fn rename_to(&mut self, path: &Path) -> io::Result<()> {
         call("rename", || fs::rename(&self.0, path))?;
-        // A forked child may have a file of this name by now.
+        // A forked child may create a file with this name.
         self.0.clear();
         Ok(())
     }
@@ -136,7 +136,7 @@ pub(crate) fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<Fil
 
 // Not `tests`: `call` uses it, and the builds of teeth leave out modules of that name.
 #[cfg(test)]
-mod in_tests {
+pub(crate) mod in_tests {
     use super::*;
     use std::cell::RefCell;
     use std::io::Write;
@@ -149,7 +149,7 @@ mod in_tests {
     const CALLS: [&str; 7] =
         ["open folder", "permissions", "create", "set permissions", "sync", "rename", "sync folder"];
 
-    type Calls = Vec<&'static str>;
+    pub(crate) type Calls = Vec<&'static str>;
     type Failures = Vec<(usize, ErrorKind)>;
 
     thread_local! {
@@ -163,6 +163,13 @@ mod in_tests {
             let failure = failing.iter().find(|(number, _)| number + 1 == calls.len());
             failure.map_or(Ok(()), |&(_, kind)| Err(io::Error::new(kind, format!("{call} failed"))))
         })
+    }
+
+    /// Runs `work` while some calls fail. Returns the calls and the result.
+    pub(crate) fn with_failing_calls<T>(failing: &[(usize, ErrorKind)], work: impl FnOnce() -> T) -> (Calls, T) {
+        CALLED.set((Vec::new(), failing.into()));
+        let result = work();
+        (CALLED.take().0, result)
     }
 
     /// A temporary folder for a test, removed with its contents.
@@ -185,9 +192,8 @@ mod in_tests {
             failing: &[(usize, ErrorKind)],
             write: impl FnOnce(&mut File) -> Result<(), SnapshotError>,
         ) -> (Vec<&'static str>, Option<String>) {
-            CALLED.set((Vec::new(), failing.into()));
-            let result = replace(&self.path(), write);
-            (CALLED.take().0, result.err().map(|error| error.to_string()))
+            let (calls, result) = with_failing_calls(failing, || replace(&self.path(), write));
+            (calls, result.err().map(|error| error.to_string()))
         }
 
         /// Asserts that the folder has the file with these contents, and nothing else.
@@ -221,7 +227,7 @@ mod in_tests {
             let folder = with_old_file();
             let (calls, error) = folder.save(&[(failing, ErrorKind::Other)], write_new);
             assert_eq!(error, Some(format!("{failed} failed")));
-            // Once it is renamed, another process may have a file of its former name.
+            // After the renaming, another process may have created a file with the temporary name.
             let removes = if (3..=5).contains(&failing) { &["remove"][..] } else { &[] };
             assert_eq!(calls, [&CALLS[..=failing], removes].concat());
             folder.assert_holds(if failed == "sync folder" { NEW } else { OLD });

@@ -25,6 +25,8 @@ mod stored;
 mod write;
 
 pub use delta::DeltaReport;
+#[cfg(all(test, feature = "shared", target_os = "linux", not(cuckoo_model)))]
+pub(crate) use file::in_tests::with_failing_calls;
 #[cfg(feature = "mmap")]
 pub(crate) use file::open_regular;
 #[cfg(all(feature = "shared", target_os = "linux"))]

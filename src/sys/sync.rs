@@ -54,7 +54,7 @@ pub(crate) fn fence_acquire() {
 pub(crate) fn is_unlocked(mutex: &Mutex) -> bool {
     // Acquire: a thread that has read a store of the holder finds the mutex locked, or sees its unlock.
     fence_acquire();
-    let is_unlocked = !shim::is_locked(mutex);
+    let is_unlocked = !mutex.is_locked();
     // Acquire: pairs with the unlock, so this thread sees all that the former holder stored.
     fence_acquire();
     is_unlocked
@@ -136,11 +136,6 @@ mod shim {
         mutex.lock()
     }
 
-    #[inline]
-    pub(super) fn is_locked(mutex: &Mutex) -> bool {
-        mutex.is_locked()
-    }
-
     /// Unlocks a mutex in shared memory that a killed process may have left locked. No thread of this process uses it yet.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     #[allow(unsafe_code)]
@@ -207,10 +202,10 @@ mod shim {
     pub(super) use checker::atomic::fence;
     pub(crate) use checker::atomic::{AtomicPtr, AtomicU64};
 
-    /// The mutex of the checker, and a word that is nonzero while it is locked, like the byte of parking_lot's.
+    /// The mutex of the checker, and a word that is nonzero while the mutex is locked, like the byte of parking_lot's.
     pub(crate) struct Mutex {
         mutex: checker::Mutex<()>,
-        /// Only where threads look at it, since each store adds executions to a model.
+        /// Only where threads read it, since each store adds executions to a model.
         locked: Option<AtomicU64>,
     }
 
@@ -223,13 +218,20 @@ mod shim {
         static WATCHED: Cell<bool> = const { Cell::new(cfg!(cuckoo_shuttle)) };
     }
 
-    /// Runs `work`, in which each new mutex can be asked whether it is locked.
+    /// Runs `work`, in which each new mutex has that word.
     #[cfg(cuckoo_loom)]
     pub(crate) fn with_watched_locks<T>(work: impl FnOnce() -> T) -> T {
         WATCHED.set(true);
         let result = work();
         WATCHED.set(false);
         result
+    }
+
+    impl Mutex {
+        pub(super) fn is_locked(&self) -> bool {
+            // Relaxed: as in parking_lot.
+            self.locked.as_ref().expect("a watched lock").load(Ordering::Relaxed) != 0
+        }
     }
 
     impl Default for Mutex {
@@ -264,11 +266,6 @@ mod shim {
             locked.store(1, Ordering::Relaxed);
         }
         MutexGuard { locked, _guard: guard }
-    }
-
-    pub(super) fn is_locked(mutex: &Mutex) -> bool {
-        // Relaxed: as in parking_lot.
-        mutex.locked.as_ref().expect("a watched lock").load(Ordering::Relaxed) != 0
     }
 
     /// Loom: an ordinary load would hide the loads of other threads from this thread's next store to the same word, and

@@ -98,7 +98,7 @@ fn a_filter_is_replaced_under_its_readers() {
     assert_eq!((seen.state(), folder.files()), (SharedState::Live, 1));
 }
 
-/// A copy may leave out pages of zeros. A store to one on a full disk would kill the process.
+/// A sparse copy has no blocks for pages of zeros. On a full disk, a store to such a page would kill the process.
 #[test]
 fn a_sparse_copy_is_allocated_when_it_is_opened() {
     use std::os::unix::fs::MetadataExt;

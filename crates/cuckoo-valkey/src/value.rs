@@ -228,7 +228,7 @@ impl Stored {
     /// Stores a copy, and grows within the limit. An item that is present is not refused: a plain filter counts its further copies in
     /// `overflow`, and an expiring filter renews one of those that it holds.
     pub(crate) fn add(&mut self, item: &[u8], limit: Limit) -> Put {
-        // Outside of the limit: that this copy is refused does not say that growth was.
+        // May copy the filter for a running dump, outside the limit: a refusal of that copy is no refusal to grow.
         self.changing();
         limited_and_refused(limit, || self.add_within_limit(item).map(|()| true))
     }

@@ -381,7 +381,7 @@ fn query_batch(app: &App, body: &[u8], answers: &mut Vec<bool>) -> Result<(Arc<F
     #[serde(transparent)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-    /// Up to one key more than a batch may have: in memory, a short key is longer than in the array.
+    /// Parses at most one key more than a batch may have: a short key takes more memory than its JSON text.
     struct Keys;
 
     impl<'de> Visitor<'de> for Keys {

@@ -490,15 +490,13 @@ impl Writer {
     /// Checks after a failed read whether the store has failed: after an error of the file, no transaction can begin.
     fn check_store(&mut self) {
         let front = self.list.front.load_full();
-        let (failed, is_closed) =
-            (front.store.as_ref().and_then(|store| store.begin_write().err()), front.store.is_none());
+        let failed = front.store.as_ref().map(|store| store.begin_write().err());
         drop(front);
-        // Reads may come so often that there is never a pause without a command.
-        if is_closed && Instant::now() >= self.retry {
-            self.reopen_and_pause();
-        }
-        if let Some(error) = failed {
-            self.fail(&error.into());
+        match failed {
+            Some(Some(error)) => self.fail(&error.into()),
+            // While reads fail without pause, `run` does not time out, so it does not reopen the store.
+            None if Instant::now() >= self.retry => self.reopen_and_pause(),
+            _ => {}
         }
     }
 

@@ -103,7 +103,10 @@ impl<B: Copy> Search<B> {
         has_room: impl Fn(B) -> bool,
         alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
     ) -> Option<Path<'_, B>> {
-        self.nodes.drain(..).for_each(|node| self.visited.unset(node.bucket));
+        if !self.nodes.is_empty() {
+            self.nodes.clear();
+            self.visited.0.fill(0);
+        }
         self.expanded = 0;
         for root in &roots[..if roots[0] == roots[1] { 1 } else { 2 }] {
             self.visited.set_first(*root);
@@ -167,21 +170,11 @@ impl<B: Copy> Iterator for Path<'_, B> {
 struct Visited([u64; MARKS / 64]);
 
 impl Visited {
-    #[inline(always)]
-    fn mark_of(&mut self, bucket: Bucket) -> (&mut u64, u64) {
-        let mark = bucket.index() % MARKS;
-        (&mut self.0[mark / 64], 1 << (mark % 64))
-    }
-
-    fn unset(&mut self, bucket: Bucket) {
-        let (word, bit) = self.mark_of(bucket);
-        *word &= !bit;
-    }
-
     /// Sets the mark of the bucket, and returns whether it was unset before.
     #[inline]
     fn set_first(&mut self, bucket: Bucket) -> bool {
-        let (word, bit) = self.mark_of(bucket);
+        let mark = bucket.index() % MARKS;
+        let (word, bit) = (&mut self.0[mark / 64], 1u64 << (mark % 64));
         let first = *word & bit == 0;
         *word |= bit;
         first

@@ -240,7 +240,7 @@ impl Large {
         assert!(visited.len() <= MAX_NODES, "{} buckets were visited", visited.len());
         let distinct: BTreeSet<_> = visited.iter().copied().collect();
         assert_eq!(distinct.len(), visited.len(), "no bucket twice");
-        // A refusal reads all of them again. The last bucket led to others, among which only one with room would count.
+        // A refusal reads the visited buckets again. The alternates of the last one are read, but a full search ignores them.
         let more = read.into_inner().difference(&distinct).count();
         assert!(more <= SLOTS, "{more} buckets were read, and not visited");
         (path, visited)

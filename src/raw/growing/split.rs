@@ -47,7 +47,7 @@ impl<K: SlotKind> Growing<K> {
         // The position in a slot, above the tag.
         let bit = self.plan.tag_bits + self.plan.fingerprint_bits - doublings - 1;
         let locked = leaf.shard().stripes().lock_all();
-        // Ends before the locks do, so that the next holder of all of them knows of a panic.
+        // Ends before the stripes are unlocked, so that the next thread that locks all of them sees that a panic interrupted it.
         leaf.shard().change(|| {
             // Slots left by an interrupted split take room, and would become keys where they are copied to.
             leaf.mend(&locked, &self.plan);
@@ -152,7 +152,7 @@ impl Leaf {
     /// Corrects the counts if a change was interrupted.
     pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
         locked.mend_counts(|| {
-            // So that the state of each stripe changes (H14).
+            // Changes the state of each stripe, as H14 requires where slots are cleared.
             locked.bump_all();
             self.clear_strangers(locked, plan);
             self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get()))

@@ -61,7 +61,7 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
     }
 
     fn is_final(self) -> bool {
-        // A split in progress holds this lock, and has noted the doubling.
+        // A split holds this lock while it changes the number of doublings and moves classes.
         let _locked = self.leaf.shard().stripes().lock_number(0);
         self.leaf.doublings() >= self.growing.plan.reserve_bits
     }
