@@ -121,7 +121,8 @@ impl fmt::Debug for SnapshotHeader {
 }
 
 impl SnapshotReader<BufReader<File>> {
-    /// Opens a file and reads the header. The file must contain nothing but the snapshot. Errors include its path.
+    /// Opens a file and reads the header. The file must contain nothing but the snapshot. The text of a system error
+    /// includes the path.
     ///
     /// # Errors
     /// Those of [`new`](SnapshotReader::new), and an error if the file cannot be read or is not a regular file.

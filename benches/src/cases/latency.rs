@@ -2,12 +2,13 @@
 
 use super::Plan;
 use crate::clock::{self, hash};
-use crate::contestants;
+use crate::contestants::{self, Contestant};
 use crate::field::{Field, keys};
 use crate::record::{Record, Table};
 use fastrand::Rng;
 use hdrhistogram::Histogram;
 use std::hint::black_box;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -151,34 +152,40 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
 fn with_refusals(plan: &Plan, record: &mut Record) {
     let log2 = plan.log2(16);
     plan.step(&format!("latency with refusals, 2^{log2} slots"));
-    let size = crate::Size::new(log2, 13);
-    let (filter, present) = (&contestants::ours::build(size), keys(15, size.keys));
-    assert_eq!(filter.par_insert(&present).inserted, present.len());
-    let mut random = Rng::with_seed(16);
-    while !(0..1000).all(|_| filter.insert(&random.u64(..)).is_err()) {}
-    let insert = |thread: usize, stop: &AtomicBool| {
-        let mut random = Rng::with_seed(thread as u64);
-        while !stop.load(Ordering::Relaxed) {
-            // A few keys still find a slot.
-            _ = filter.insert(&random.u64(..));
-        }
-        0
-    };
+    let present = keys(15, crate::Size::new(log2, 13).keys);
+    let ours = contestants::all(Contestant::is_default);
+    let versions = || ours.iter().chain(plan.earlier.iter().filter(|one| one.is_default()));
+    let sets: Vec<_> = versions().map(|version| version.filled(log2, &present)).collect();
     let length = Duration::from_millis(if plan.quick { 10 } else { 2000 });
-    let write = || {
-        let (mut times, begin) = (Times::new(), Instant::now());
-        for key in present.iter().cycle().take_while(|_| begin.elapsed() < length) {
-            std::thread::sleep(Duration::from_micros(100));
-            times.1 += usize::from(times.time(|| filter.insert_unique(key)) != Ok(false));
-        }
-        times
-    };
-    let beside_hashing = || clock::with(WRITERS, |_, stop| hash(stop), write).0;
-    let rows: [Row; 2] = [
-        (format!("while {WRITERS} threads hash"), true, Box::new(beside_hashing)),
-        (format!("while {WRITERS} threads are refused"), true, Box::new(|| clock::with(WRITERS, insert, write).0)),
-    ];
-    table(plan, record, &format!("unique insertions of present keys, this crate, 2^{log2} slots, full"), &rows);
+    let mut rows: Vec<Row> = Vec::new();
+    for (version, set) in versions().zip(&sets) {
+        let mut random = Rng::with_seed(16);
+        while !(0..1000).all(|_| !set.insert(&random.u64(..))) {}
+        let insert = |thread: usize, stop: &AtomicBool| {
+            let mut random = Rng::with_seed(thread as u64);
+            // A few keys still find a slot.
+            while !stop.load(Ordering::Relaxed) {
+                set.insert(&random.u64(..));
+            }
+            0
+        };
+        let (_, unique) = set.more().into_iter().find(|(name, _)| *name == "insert_unique").expect("a plain filter");
+        let (unique, present) = (Rc::new(unique), &present);
+        let write = move || {
+            let (mut times, begin) = (Times::new(), Instant::now());
+            for key in present.iter().take_while(|_| begin.elapsed() < length) {
+                std::thread::sleep(Duration::from_micros(100));
+                times.1 += times.time(|| unique(std::slice::from_ref(key)));
+            }
+            times
+        };
+        let (name, alone) = (&version.name, write.clone());
+        let hashing = move || clock::with(WRITERS, |_, stop| hash(stop), &alone).0;
+        rows.push((format!("{name}, while {WRITERS} threads hash"), true, Box::new(hashing)));
+        let refused = move || clock::with(WRITERS, insert, &write).0;
+        rows.push((format!("{name}, while {WRITERS} threads are refused"), true, Box::new(refused)));
+    }
+    table(plan, record, &format!("unique insertions of present keys, 2^{log2} slots, full"), &rows);
 }
 
 /// Formats a time in a suitable unit, with three digits.

@@ -189,8 +189,8 @@ struct Changed {
 impl Delta {
     /// Reads the whole delta, and checks its checksums.
     fn read(mut reader: impl Read) -> Result<Self, SnapshotError> {
-        let mut head = [0; PIECE];
-        exact(&mut reader, &mut head, SnapshotPlace::Header)?;
+        let mut head = Vec::with_capacity(PIECE);
+        reader.by_ref().take(PIECE as u64).read_to_end(&mut head)?;
         format::check_head(&head)?;
         let SnapshotReader { mut reader, header, origin, .. } = SnapshotReader::new(reader)?;
         let plan = *header.plan();

@@ -18,11 +18,13 @@ pub(super) fn head() -> [u8; PIECE] {
     sealed(MAGIC, &[VERSION], 0)
 }
 
-/// Returns an error unless the bytes begin a delta of the known version.
-pub(super) fn check_head(bytes: &[u8; PIECE]) -> Result<(), SnapshotError> {
-    if bytes[..MAGIC_LEN] != MAGIC {
+/// Returns an error unless these first bytes, at most [`PIECE`], begin a delta of the known version.
+pub(super) fn check_head(bytes: &[u8]) -> Result<(), SnapshotError> {
+    let magic = bytes.len().min(MAGIC_LEN);
+    if bytes[..magic] != MAGIC[..magic] {
         return Err(SnapshotError::NotADelta);
     }
+    let bytes = bytes.first_chunk().ok_or(SnapshotError::Truncated { place: SnapshotPlace::Header })?;
     match number(bytes, 0) {
         VERSION if *bytes == head() => Ok(()),
         VERSION => Err(SnapshotError::Damaged { place: SnapshotPlace::Header }),

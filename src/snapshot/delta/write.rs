@@ -23,8 +23,8 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Complexity
     /// Reads each slot of both, and sorts the slots of changed shards. The delta has 6 bytes per inserted or removed fingerprint,
-    /// and up to 127 per changed shard, or in a growing filter per changed table of the smaller snapshot. Memory: eight times that
-    /// of a shard, or of all tables that a table was split into in the meantime.
+    /// and up to 127 per changed shard, or in a growing filter per changed table of the smaller snapshot. Memory: up to 80 bytes
+    /// per slot of a shard, or of all tables that a table was split into in the meantime.
     pub fn write_delta_since<O: Read>(
         mut self,
         mut older: SnapshotReader<O>,

@@ -224,7 +224,9 @@ fn cut_off_or_changed([old, new]: [Vec<u8>; 2]) {
         changed[bit / 8] ^= 1 << (bit % 8);
     }
     assert!(bytes_of(&replica, b"old") == before);
-    assert!(matches!(replica.apply_delta(&old[..]), Err(SnapshotError::NotADelta)));
+    for other in [&old[..], &old[..2], b"a text"] {
+        assert!(matches!(replica.apply_delta(other), Err(SnapshotError::NotADelta)));
+    }
     // The place that the error names.
     for (at, place) in [(CHANGE + 8, "change 0"), (CHANGE + 64, "shard 0"), (delta.len() - 1, "the trailer")] {
         let cut = replica.apply_delta(&delta[..at]).unwrap_err().to_string();
