@@ -23,7 +23,7 @@ pub(crate) const HEAD: usize = 1;
 const GROWTH: usize = 1 << 10;
 
 /// The number of copies of an item that a filter holds. With more, two items that share a bucket would leave no room there for
-/// any other one: with 2,000 items of 8 copies in a filter for 100,000, one new item of 70 was refused.
+/// any other one: with 2,000 items of 8 copies in a filter for 100,000, one new item in 50 was refused.
 const COPIES: u32 = 2;
 
 /// The maximum number of concurrent dumps per key. One more ends the oldest.
