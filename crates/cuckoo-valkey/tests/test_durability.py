@@ -648,6 +648,22 @@ def test_maxmemory_holds_and_is_an_error(start):
     assert server.cf("MEXISTS", "f", *range(0, begin, 100)) == [1] * (begin // 100)
 
 
+def test_small_tables_are_limited_before_a_command(start):
+    """As the README says: the command that exceeds `maxmemory` ends, and the next one is refused."""
+    server = start("--maxmemory-policy", "noeviction")
+    used = lambda: server.client.info("memory")["used_memory"]
+    server.cf("RESERVE", "f", 12_000)
+    server.insert("f", 0, 100_000)
+    begun = used()
+    server.client.config_set("maxmemory", begun + (128 << 10))
+    # A script, as one command.
+    server.insert("f", 100_000, 200_000)
+    assert begun + (128 << 10) < used() < begun + 6 * 100_000
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        server.cf("ADD", "f", "later")
+    assert server.cf("MEXISTS", "f", *range(0, 200_000, 100)) == [1] * 2000
+
+
 def test_memory_comes_back(server):
     begun = server.client.info("memory")["used_memory"]
     for _ in range(5):

@@ -12,7 +12,8 @@ use valkey_module::raw;
 const KEPT: usize = 8;
 
 /// The size in bytes from which a block counts as large. Limits apply to large blocks only: tables of filters and buffers of
-/// snapshots, whose failed allocation is an error. The standard library aborts if a smaller allocation fails.
+/// snapshots, whose failed allocation is an error. The standard library aborts if a smaller allocation fails. So smaller tables
+/// are limited like values of the server, by its check of `maxmemory` before each command.
 const LARGE: usize = 64 << 10;
 
 /// A limit on large allocations of the calling thread.
