@@ -580,6 +580,36 @@ def test_a_killed_save_leaves_the_file_before(start):
             assert digests(server, was) == was
 
 
+def test_a_save_that_lacks_memory_fails_and_leaves_the_file_before(start):
+    server = start("--aof-use-rdb-preamble", "no")
+    server.cf("RESERVE", "large", 2_000_000, "EXPANSION", 0)
+    was = fill(server) | {"large": server.digest("large")}
+    server.client.save()
+    bound = lambda most: resource.prlimit(server.process.pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+    # The stack may grow.
+    bound(memory(server)[0] + (128 << 10))
+    # What is left is smaller than the copy of a table.
+    for capacity in (1_000_000, 100_000):
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            for number in range(1000):
+                server.cf("RESERVE", f"{capacity} {number}", capacity, "EXPANSION", 0)
+    with pytest.raises(redis.ResponseError):
+        server.client.save()
+    value = server.client.dump("large")
+    bound(resource.RLIM_INFINITY)
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        server.client.restore("restored", 0, value)
+    for command, status in [("BGSAVE", "rdb_last_bgsave_status"), ("BGREWRITEAOF", "aof_last_bgrewrite_status")]:
+        assert server.client.info("persistence")[status] == "ok"
+        # The child keeps the limit of its parent.
+        bound(memory(server)[0] + (128 << 10))
+        server.client.execute_command(command)
+        bound(resource.RLIM_INFINITY)
+        server.wait(lambda: server.client.info("persistence")[status] == "err")
+    server.restart()
+    assert digests(server, was) == was
+
+
 def test_items_expire_by_the_clock_of_the_primary_alone(start):
     primary, replica = start("--appendonly", "yes"), start()
     replica.follow(primary)

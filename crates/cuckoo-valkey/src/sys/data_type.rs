@@ -73,6 +73,14 @@ fn warn(io: *mut raw::RedisModuleIO, error: &io::Error) {
     unsafe { api!(RedisModule_LogIOError(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
 }
 
+/// Logs an error of writing a value, and makes the whole save fail. Otherwise it would succeed, and leave a file that does not load.
+fn fail(io: *mut raw::RedisModuleIO, error: &io::Error) {
+    warn(io, error);
+    // The interface has no function for this. But nothing can be read from a file that is being written, and the server notes the
+    // failed read as an error of the value, since the module handles errors itself (`REDISMODULE_OPTIONS_HANDLE_IO_ERRORS`).
+    let _ = raw::load_unsigned(io);
+}
+
 /// Notes the key that is being loaded. The notification `loaded` would come without the database: a replica may load to the side.
 fn note(io: *mut raw::RedisModuleIO) {
     // SAFETY: the reader lives as long as its callback, and the name as long as the reader.
@@ -137,12 +145,11 @@ unsafe extern "C" fn save(io: *mut raw::RedisModuleIO, this: *mut c_void) {
         raw::save_slice(io, &this.head());
         this.write(PIECE, |bytes| raw::save_slice(io, bytes))
     });
-    if let Err(error) = saved {
-        // Without the empty piece, loading this file fails.
-        warn(io, &error);
-        return;
+    match saved {
+        Ok(()) => raw::save_slice(io, &[]),
+        // What `DUMP` returns lacks the empty piece, and is refused by `RESTORE`.
+        Err(error) => fail(io, &error),
     }
-    raw::save_slice(io, &[]);
 }
 
 /// Emits the commands that restore the value.
@@ -172,7 +179,7 @@ unsafe extern "C" fn rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisMo
         })
     });
     if let Err(error) = written {
-        warn(io, &error);
+        fail(io, &error);
     }
 }
 
