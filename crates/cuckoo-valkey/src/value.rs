@@ -9,6 +9,7 @@ use concurrent_cuckoo_filter::{
 };
 use core::hash::BuildHasher;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -18,6 +19,9 @@ pub(crate) const CHUNK: usize = 16 << 20;
 
 /// The position after the head of a value: the head counts as one byte.
 pub(crate) const HEAD: usize = 1;
+
+/// The bit of positions within a head that is longer than a chunk; the bits below are an offset in it.
+const WITHIN_HEAD: usize = 1 << 39;
 
 /// The ratio of the maximum capacity of a growing filter to its initial capacity.
 const GROWTH: usize = 1 << 10;
@@ -92,6 +96,7 @@ pub(crate) struct Head {
 /// A snapshot sent in chunks, each of which is written when a client requests it.
 struct Dump {
     number: u64,
+    head: Vec<u8>,
     /// The filter when the dump began, if it has changed since.
     copy: Option<Arc<Filter>>,
     /// The size of the snapshot in bytes, once known.
@@ -102,6 +107,9 @@ struct Dump {
 /// The result of an insertion (`false` if a unique insertion found the item), and whether the filter failed to grow for lack of memory:
 /// a replica must not grow then, either.
 pub(crate) type Put = (Result<bool, InsertError>, bool);
+
+/// A chunk of a dump, and the position after it.
+type Chunk<'a> = (u64, Cow<'a, [u8]>);
 
 /// A snapshot received in chunks.
 #[derive(Clone)]
@@ -307,8 +315,9 @@ impl Stored {
         let mut copies: Vec<_> = self.dumps.iter().flat_map(|dump| &dump.copy).collect();
         copies.dedup_by(|one, other| Arc::ptr_eq(one, other));
         let dumped = copies.iter().map(|copy| copy.memory_usage()).sum::<usize>();
+        let heads = self.dumps.iter().map(|dump| dump.head.capacity()).sum::<usize>();
         let entry = size_of::<(u128, u64)>() * 3 / 2;
-        size_of::<Value>() + self.filter.memory_usage() + self.head.overflow.len() * entry + dumped
+        size_of::<Value>() + self.filter.memory_usage() + self.head.overflow.len() * entry + dumped + heads
     }
 
     /// Copies the filter and its bookkeeping, without the dumps, or fails if the copy would exceed `maxmemory`.
@@ -340,21 +349,28 @@ impl Stored {
     }
 
     /// Returns the chunk at `position` and the position after it, or `None` after the last chunk. Position 0 begins a dump.
-    pub(crate) fn dump(&mut self, position: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
-        if position == 0 {
-            return Ok(Some(self.begin_dump()));
-        }
+    pub(crate) fn dump(&mut self, position: u64) -> Result<Option<Chunk<'_>>, String> {
+        let position = if position == 0 { self.begin_dump()? } else { position };
         let (number, at) = (position >> POSITION_BITS, (position & POSITION) as usize);
-        let dump = self.dumps.iter_mut().find(|dump| dump.number == number).ok_or(INVALID_POSITION)?;
-        let at = at.checked_sub(HEAD).ok_or(INVALID_POSITION)?;
+        let index = self.dumps.iter().position(|dump| dump.number == number).ok_or(INVALID_POSITION)?;
+        let dump = &mut self.dumps[index];
+        dump.used = now();
+        let after = |at: usize| number << POSITION_BITS | at as u64;
+        let at = match at.checked_sub(WITHIN_HEAD) {
+            Some(begin) if begin < dump.head.len() => {
+                let (end, part) = part_of_head(&self.dumps[index].head, begin);
+                return Ok(Some((after(end), part.into())));
+            }
+            Some(begin) if begin == dump.head.len() => 0,
+            _ => at.checked_sub(HEAD).ok_or(INVALID_POSITION)?,
+        };
         if dump.bytes == Some(at) {
-            self.dumps.retain(|dump| dump.number != number);
+            self.dumps.remove(index);
             return Ok(None);
         }
         if !at.is_multiple_of(CHUNK) {
             return Err(INVALID_POSITION.into());
         }
-        dump.used = now();
         let filter = dump.copy.as_deref().unwrap_or(&self.filter);
         let mut part = Part::new(at, CHUNK);
         let written = limited(Limit::MaxMemory, || filter.write_to(&mut part));
@@ -371,19 +387,28 @@ impl Stored {
         if chunk.is_empty() {
             return Err(INVALID_POSITION.into());
         }
-        Ok(Some((position + chunk.len() as u64, chunk)))
+        Ok(Some((after(HEAD + at + chunk.len()), chunk.into())))
     }
 
-    fn begin_dump(&mut self) -> (u64, Vec<u8>) {
+    /// Returns the position before the head.
+    fn begin_dump(&mut self) -> Result<u64, String> {
         if self.dumps.len() == DUMPS {
             self.dumps.remove(0);
         }
         let is_new = |&number: &u64| self.dumps.iter().all(|dump| dump.number != number);
         let number = core::iter::repeat_with(|| random() >> (64 - NUMBER_BITS)).find(is_new).unwrap_or_default();
-        self.dumps.push(Dump { number, copy: None, bytes: None, used: now() });
-        let position = number << POSITION_BITS | HEAD as u64;
-        (position, self.head.bytes(self.filter.expiring().is_some()))
+        let head = limited(Limit::MaxMemory, || self.head.bytes(self.filter.expiring().is_some()));
+        let head = head.map_err(|error| format!("OOM {error}"))?;
+        self.dumps.push(Dump { number, head, copy: None, bytes: None, used: now() });
+        Ok(number << POSITION_BITS | WITHIN_HEAD as u64)
     }
+}
+
+/// Returns the chunk of a head that begins at this offset, and the position after it.
+pub(crate) fn part_of_head(head: &[u8], begin: usize) -> (usize, &[u8]) {
+    let end = head.len().min(begin + CHUNK);
+    let is_whole = (begin, end) == (0, head.len());
+    (if is_whole { HEAD } else { WITHIN_HEAD | end }, &head[begin..end])
 }
 
 /// The low bits of a position hold an offset in bytes, the others the number of the dump. A double, which is the number of Lua and of
@@ -392,6 +417,7 @@ const POSITION_BITS: u32 = 40;
 const NUMBER_BITS: u32 = 13;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 const INVALID_POSITION: &str = "ERR Invalid position";
+const NO_MEMORY: &str = "OOM no memory for the chunk";
 
 /// A random number, from the keys of the standard library's hash maps.
 pub(crate) fn random() -> u64 {
@@ -425,14 +451,20 @@ impl Value {
         Ok(Value::Filter(Stored::new(filter, head)))
     }
 
-    /// Whether this is the position directly after a head.
-    pub(crate) fn is_head(position: u64) -> bool {
-        position & POSITION == HEAD as u64
+    /// Returns the offset at which a chunk of a head begins, by the position after it. `None` for a chunk of a filter.
+    pub(crate) fn offset_in_head(position: u64, chunk: &[u8]) -> Option<usize> {
+        match (position & POSITION) as usize {
+            HEAD => Some(0),
+            at => at.checked_sub(WITHIN_HEAD)?.checked_sub(chunk.len()),
+        }
     }
 
     /// A filter that is still being loaded, with the chunks received so far.
     pub(crate) fn arriving(head: &[u8], chunks: impl Iterator<Item = Vec<u8>>) -> io::Result<Self> {
-        Head::parse(head)?;
+        // A longer one may lack parts. Like the chunks, it is checked with the last of them.
+        if head.len() < CHUNK {
+            Head::parse(head)?;
+        }
         let chunks: Vec<_> = chunks.collect();
         let bytes = chunks.iter().map(Vec::len).sum();
         Ok(Value::Arriving(Arriving { head: head.into(), chunks, bytes }))
@@ -447,11 +479,11 @@ impl Value {
         matches!(self, Value::Arriving(_))
     }
 
-    pub(crate) fn head(&self) -> Vec<u8> {
-        match self {
-            Value::Filter(stored) => stored.head.bytes(stored.filter.expiring().is_some()),
-            Value::Arriving(arriving) => arriving.head.clone(),
-        }
+    pub(crate) fn head(&self) -> io::Result<Cow<'_, [u8]>> {
+        Ok(match self {
+            Value::Filter(stored) => stored.head.bytes(stored.filter.expiring().is_some())?.into(),
+            Value::Arriving(arriving) => (&arriving.head).into(),
+        })
     }
 
     /// Writes all bytes after the head: a filter in pieces of this size, received chunks unchanged.
@@ -484,13 +516,23 @@ impl Value {
 }
 
 impl Arriving {
+    /// Appends the part of the head that begins at this offset.
+    pub(crate) fn take_head(&mut self, offset: usize, part: &[u8]) -> Result<(), String> {
+        if offset != self.head.len() || self.bytes > 0 {
+            return Err(INVALID_POSITION.into());
+        }
+        self.head.try_reserve(part.len()).map_err(|_| NO_MEMORY)?;
+        self.head.extend_from_slice(part);
+        Ok(())
+    }
+
     /// Appends the chunk that ends at this position, and returns the filter if the chunk was the last one.
     pub(crate) fn take(&mut self, position: u64, chunk: &[u8]) -> Result<Option<Value>, String> {
         if (position & POSITION) as usize != HEAD + self.bytes + chunk.len() || chunk.is_empty() {
             return Err(INVALID_POSITION.into());
         }
         let mut room = Vec::new();
-        room.try_reserve_exact(chunk.len()).map_err(|_| "OOM no memory for the chunk")?;
+        room.try_reserve_exact(chunk.len()).map_err(|_| NO_MEMORY)?;
         room.extend_from_slice(chunk);
         self.chunks.push(room);
         let bytes = self.bytes + chunk.len();
@@ -522,17 +564,19 @@ impl Arriving {
 
 impl Head {
     /// A magic, 64-bit numbers and a checksum.
-    fn bytes(&self, expires: bool) -> Vec<u8> {
+    fn bytes(&self, expires: bool) -> io::Result<Vec<u8>> {
         let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
         let parameters = [rate.to_bits(), expansion.into(), bucket_size.into(), max_iterations.into()];
         let overflow = self.overflow.iter().flat_map(|(&class, &copies)| [class as u64, (class >> 64) as u64, copies]);
         let numbers = [expires.into()].into_iter().chain(parameters);
         let numbers = numbers.chain([self.next_tick as u64, self.deleted]).chain(overflow);
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(8 * (9 + 3 * self.overflow.len()))?;
+        bytes.extend(MAGIC);
         numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
         let sum = checksum(&bytes);
         bytes.extend(sum.to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// Checks a head, and returns whether the items of its filter expire.

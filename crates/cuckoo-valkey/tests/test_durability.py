@@ -108,6 +108,30 @@ def test_counts_of_many_items_come_back(start):
     assert server.info("strange")["Copies beside the filter"] == beside
 
 
+def test_a_head_longer_than_a_chunk_comes_in_parts(start):
+    """The table of counts has no limit, and servers take arguments of up to 512 MiB."""
+    server = start("--aof-use-rdb-preamble", "no")
+    server.cf("RESERVE", "f", 1_500_000, "EXPANSION", 0)
+    for _ in range(3):
+        server.insert("f", 0, 720_000)
+    chunks, was = dump(server, "f"), server.digest("f")
+    lengths = [len(chunk) for _, chunk in chunks]
+    assert lengths[0] == max(lengths) == 16 << 20 and len(lengths) == 3
+    # It may begin anew, and go on after a restart.
+    server.cf("LOADCHUNK", "g", *chunks[0])
+    for number, (position, chunk) in enumerate(chunks):
+        with pytest.raises(redis.ResponseError, match="Invalid header" if number < 2 else "Invalid position"):
+            server.cf("LOADCHUNK", "g", *chunks[2 if number < 2 else 1])
+        server.cf("LOADCHUNK", "g", position, chunk)
+        if number == 0:
+            server.client.config_set("appendonly", "yes")
+            server.wait(lambda: not server.client.info("persistence")["aof_rewrite_in_progress"])
+            server.restart("--appendonly", "yes")
+        elif number == 1:
+            server.client.execute_command("DEBUG", "RELOAD")
+    assert digests(server, "fg") == {"f": was, "g": was}
+
+
 def operations(seed):
     """Commands of every kind, some of which are refused."""
     chance = random.Random(seed)

@@ -3,7 +3,7 @@
 use super::alloc::Limit;
 use super::{Context, Text, api, guarded};
 use crate::pieces::{Joined, damaged};
-use crate::value::{CHUNK, HEAD, Value};
+use crate::value::{CHUNK, HEAD, Value, part_of_head};
 use core::marker::PhantomData;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -142,7 +142,7 @@ unsafe extern "C" fn save(io: *mut raw::RedisModuleIO, this: *mut c_void) {
     let this = unsafe { value(this) };
     let saved = guarded(Err(damaged("the module failed")), || {
         raw::save_unsigned(io, this.is_arriving().into());
-        raw::save_slice(io, &this.head());
+        raw::save_slice(io, &this.head()?);
         this.write(PIECE, |bytes| raw::save_slice(io, bytes))
     });
     match saved {
@@ -171,8 +171,13 @@ unsafe extern "C" fn rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisMo
         }
     };
     let written = guarded(Err(damaged("the module failed")), || {
+        let (head, mut begin) = (this.head()?, 0);
+        while begin < head.len() {
+            let (end, part) = part_of_head(&head, begin);
+            put(end, part);
+            begin += part.len();
+        }
         let mut at = HEAD;
-        put(at, &this.head());
         this.write(CHUNK, |bytes| {
             at += bytes.len();
             put(at, bytes);
@@ -201,7 +206,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, this: *mut c_vo
     let this = unsafe { value(this) };
     let mut digest = Digest::new(digest);
     let added = guarded(Err(damaged("the module failed")), || {
-        digest.add_string_buffer(&this.head());
+        digest.add_string_buffer(&this.head()?);
         this.write(PIECE, |bytes| digest.add_string_buffer(bytes))
     });
     if let Err(error) = added {
