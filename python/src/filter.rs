@@ -143,8 +143,9 @@ impl Reader {
         tags: Option<&Bound<'_, PyAny>>,
         in_order: bool,
     ) -> PyResult<Report> {
-        let (memory, how) = (self.memory()?, (unique, in_order, limit, &Tags::new(tags)?));
-        many::insert(&self.0.hashing, keys, |keys, stored, pool, at| memory.insert(how, keys, stored, pool, at))
+        let (memory, tags) = (self.memory()?, Tags::new(tags)?);
+        let how = (unique, in_order, limit, &tags);
+        many::insert(&self.0.hashing, keys, &tags, |keys, stored, pool, at| memory.insert(how, keys, stored, pool, at))
     }
 
     fn _add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -155,7 +156,7 @@ impl Reader {
     #[pyo3(signature = (keys, tags = None))]
     fn _remove(&self, keys: &Bound<'_, PyAny>, tags: Option<&Bound<'_, PyAny>>) -> PyResult<RemoveReport> {
         let (memory, tags) = (self.memory()?, Tags::new(tags)?);
-        many::remove(&self.0.hashing, keys, |keys, at| memory.remove(&tags, keys, at))
+        many::remove(&self.0.hashing, keys, &tags, |keys, at| memory.remove(&tags, keys, at))
     }
 
     #[pyo3(signature = (keys, subtract = false))]

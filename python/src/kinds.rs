@@ -5,6 +5,7 @@ use crate::keys::{Hashing, Key, imported};
 use crate::threads::KEYS_IN_A_SLICE;
 use arrow_buffer::ScalarBuffer;
 use concurrent_cuckoo_filter::{self as ccf, BulkReport, RemoveReport, StableHashBuilder, kind};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 
@@ -183,6 +184,16 @@ impl Tags {
         match tags.extract() {
             Ok(tag) => Ok(Tags::OfAll(tag)),
             Err(_) => Ok(Tags::OfEach(imported(tags)?)),
+        }
+    }
+
+    /// Fails unless there is one for each of the keys.
+    pub(crate) fn check(&self, keys: usize) -> PyResult<()> {
+        match self {
+            Tags::OfEach(tags) if tags.len() != keys => {
+                Err(PyValueError::new_err(format!("{} tags were given for {keys} keys", tags.len())))
+            }
+            _ => Ok(()),
         }
     }
 

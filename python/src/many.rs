@@ -1,7 +1,7 @@
 //! Many keys at once: their hashes, and a result for each.
 
 use crate::keys::{Column, Hashing, helper};
-use crate::kinds::Place;
+use crate::kinds::{Place, Tags};
 use crate::sys::{call, malformed};
 use crate::threads::{KEYS_IN_A_SLICE, MANY_KEYS, in_slices, pool};
 use arrow_array::{Array, BooleanArray, UInt32Array, ffi};
@@ -98,9 +98,11 @@ pub(crate) fn contains<'py>(
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
+    tags: &Tags,
     mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, Place<'_>) -> PyResult<BulkReport> + Send,
 ) -> PyResult<Report> {
     let column = checked(hashing, keys, true)?;
+    tags.check(column.len())?;
     let pool = if column.len() < MANY_KEYS { None } else { Some(pool(keys.py())?) };
     let (mut report, mut stored) = (Report::default(), vec![false; column.len()]);
     report.nulls = change(keys.py(), &column, pool.as_deref(), |hashes, at| {
@@ -118,9 +120,11 @@ pub(crate) fn insert(
 pub(crate) fn remove(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
+    tags: &Tags,
     mut remove: impl FnMut(&[u64], Place<'_>) -> PyResult<ccf::RemoveReport> + Send,
 ) -> PyResult<RemoveReport> {
     let column = checked(hashing, keys, false)?;
+    tags.check(column.len())?;
     let mut report = RemoveReport::default();
     report.nulls = change(keys.py(), &column, None, |hashes, at| {
         let removed = remove(hashes, at)?;

@@ -145,6 +145,9 @@ def test_each_key_has_a_tag_of_its_own(make):
     report = lists.remove([TEXTS[5], TEXTS[4], None, "absent", TEXTS[3]], make([5, 5, 5, 5, 3]))
     assert (report.removed, report.missing_at, report.nulls) == (2, [1, 3], 1)
     assert lists.tag(TEXTS[3:6]).to_pylist() == [None, 4, None]
+    # Keys without a length.
+    assert lists.remove(iter(TEXTS[6:9]), make([6, 7, 8])).removed == lists.insert(iter(TEXTS[6:9]), make([1, 2, 3])).inserted == 3
+    assert lists.tag(TEXTS[6:9]).to_pylist() == [1, 2, 3]
 
 
 def test_tags_that_do_not_fit_the_keys():
@@ -160,6 +163,24 @@ def test_tags_that_do_not_fit_the_keys():
                 call([10, 20, 30], tag)
     with pytest.raises(TypeError, match="a tag is an integer, or an array"):
         lists.insert(iter([10]), iter([1]))
+
+    class Longer:
+        """Longer than it says; `Growing` makes its list longer while that is read."""
+
+        __len__ = lambda self: 2
+        __iter__ = lambda self: iter([10, 20, 30])
+
+    class Growing:
+        def __index__(self):
+            growing.append(30)
+            return 10
+
+    growing = [Growing(), 20]
+    for keys in [iter([10, 20, 30]), Longer(), growing, pa.table({"key": [10, 20, 30]}).to_reader()]:
+        with pytest.raises(ValueError, match="2 tags were given for 3 keys"):
+            lists.insert(keys, [1, 2])
+    with pytest.raises(TypeError, match="one key was given"):
+        lists.insert(np.array(10), [1])
     for tag, told in [("123", "a tag is an integer, or an array"), (["1"] * 3, "not string"), ([1.0] * 3, "not double")]:
         with pytest.raises(TypeError, match=told):
             lists.insert([10, 20, 30], tag)

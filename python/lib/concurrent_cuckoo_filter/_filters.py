@@ -507,7 +507,7 @@ class TaggedFilter(Filter):
         >>> lists.tag(["a", "b"]).to_pylist()
         [3, 1]
         """
-        return reported(self._insert(keys, tags=_glue.tags(keys, tag, self.max_tag)))
+        return reported(self._insert(keys, tags=_glue.tags(tag, self.max_tag)))
 
     def tag(self, keys: Keys) -> Answers:
         """Returns the tag of each key, the smallest of several, as a `pyarrow.UInt32Array` or a Series of integers; null for absent
@@ -516,7 +516,7 @@ class TaggedFilter(Filter):
 
     def remove(self, keys: Keys, tag: int | Tags) -> RemoveReport:
         """Removes a copy of each key with its tag, which is given as for `insert`."""
-        return removed(self._remove(keys, _glue.tags(keys, tag, self.max_tag)))
+        return removed(self._remove(keys, _glue.tags(tag, self.max_tag)))
 
     @property
     def max_tag(self) -> int:

@@ -132,17 +132,15 @@ def hashes(array: Any) -> Any:
     return array.__arrow_c_array__()
 
 
-def tags(keys: Any, tags: Any, largest: int) -> Any:
+def tags(tags: Any, largest: int) -> Any:
     """A tag for all keys, or the capsules of one for each."""
     given = None
     with suppress(TypeError):
         found = given = operator.index(tags)
     if given is None:
-        if isinstance(tags, str | bytes) or not hasattr(tags, "__len__") or not hasattr(keys, "__len__"):
+        if isinstance(tags, str | bytes) or not hasattr(tags, "__len__"):
             raise TypeError("a tag is an integer, or an array that has one for each of the keys")
         array = pa.chunked_array(tags).combine_chunks() if hasattr(tags, "__arrow_c_stream__") else pa.array(tags)
-        if len(array) != len(keys):
-            raise ValueError(f"{len(array)} tags were given for {len(keys)} keys")
         if not (t.is_integer(array.type) or t.is_null(array.type)):
             raise TypeError(f"tags are integers, not {array.type}")
         if array.null_count:
