@@ -1,5 +1,6 @@
 //! Reading files.
 
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::fs::File;
@@ -21,6 +22,16 @@ impl Source {
                 Ok(Box::new(BufReader::with_capacity(1 << 20, Interruptible::new(File::open(path)?))))
             }
         }
+    }
+
+    /// Opens the source with all bytes in memory, for work that must not call Python.
+    pub(crate) fn read(self, py: Python<'_>) -> PyResult<Box<dyn Read + Send>> {
+        if let Source::Bytes(_) = self {
+            return self.open();
+        }
+        let (mut file, mut bytes) = (self.open()?, Vec::new());
+        py.detach(|| file.read_to_end(&mut bytes)).map_err(|error| error::snapshot(error.into()))?;
+        Ok(Box::new(Cursor::new(bytes)))
     }
 }
 

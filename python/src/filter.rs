@@ -209,7 +209,7 @@ impl Reader {
     }
 
     fn _apply_delta(&self, py: Python<'_>, source: Source) -> PyResult<(usize, usize)> {
-        let (filter, delta) = (self.plain()?, source.open()?);
+        let (filter, delta) = (self.plain()?, source.read(py)?);
         let report = detached(py, || filter.apply_delta(delta)).map_err(error::snapshot)?;
         Ok((report.inserted, report.removed))
     }

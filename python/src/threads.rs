@@ -68,7 +68,6 @@ pub(crate) fn before_fork(py: Python<'_>) {
     // Both sides write before they read, so at least one sees the other. Calls that keep the interpreter have ended when it forks: it then
     // has its lock, or has stopped all other threads in its code.
     FORKING.fetch_add(1, Ordering::SeqCst);
-    // A working call may take the lock to check for an interruption: see `Interruptible`.
     py.detach(|| {
         while AT_WORK.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(A_MOMENT);

@@ -200,12 +200,12 @@ def test_a_process_that_was_forked_while_threads_write_can_write(tmp_path):
     assert not failed
 
 
-def test_a_fork_waits_for_a_call_that_waits_for_the_interpreter(tmp_path):
-    """A delta is read by a call at work, which looks for an interruption from time to time."""
+def test_a_fork_does_not_wait_for_a_call_that_reads_a_file(tmp_path):
+    """The call looks for an interruption from time to time: it waits for the interpreter, and a handler of a signal may fork."""
     code = """
 import os, signal, subprocess, threading
 import numpy as np
-from concurrent_cuckoo_filter import CuckooFilter, _glue, delta
+from concurrent_cuckoo_filter import CuckooFilter, SnapshotError, _glue, delta
 
 filter = CuckooFilter(4_000_000, key="u64", keys=(1, 2))
 empty = filter.to_bytes()
@@ -228,9 +228,30 @@ writer = subprocess.Popen(["cat", "rest"], stdout=pipe)
 os.close(pipe)
 child = os.fork()
 if child == 0:
-    os._exit(len(replica) != len(filter))
+    os._exit(len(replica) not in (0, len(filter)))
 assert os.waitpid(child, 0)[1] == writer.wait() == 0
 reader.join()
+assert len(replica) == len(filter)
+
+def fork(*_):
+    child = os.fork()
+    if child == 0:
+        os._exit(len(replica) != 0)
+    children.append(os.waitpid(child, 0)[1])
+
+signal.alarm(60)
+children, replica = [], CuckooFilter.from_bytes(empty)
+signal.signal(signal.SIGUSR1, fork)
+# The signal comes when the file is open, which lacks its end: to apply it again would take time.
+with open("broken", "wb") as broken:
+    broken.write(change[:-1])
+writer = subprocess.Popen(f"exec 3>pipe; kill -USR1 {os.getpid()}; cat broken >&3", shell=True)
+refused = False
+try:
+    replica.apply_delta("pipe")
+except SnapshotError:
+    refused = True
+assert refused and writer.wait() == 0 and children == [0]
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=tmp_path)
