@@ -1,10 +1,11 @@
-//! Reading files.
+//! Files, and their bytes in memory.
 
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read, Write};
 use std::path::PathBuf;
 
 /// A source of bytes: a path, or the bytes that the helper module reads from a URL or an open file.
@@ -32,6 +33,30 @@ impl Source {
         let (mut file, mut bytes) = (self.open()?, Vec::new());
         py.detach(|| file.read_to_end(&mut bytes)).map_err(|error| error::snapshot(error.into()))?;
         Ok(Box::new(Cursor::new(bytes)))
+    }
+}
+
+/// Bytes for Python. Unlike those of a `Vec`, their writes fail where memory is refused.
+#[derive(Default)]
+pub(crate) struct Written(Vec<u8>);
+
+impl Written {
+    pub(crate) fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, self.0.len(), |to| {
+            to.copy_from_slice(&self.0);
+            Ok(())
+        })
+    }
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_reserve(bytes.len())?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! of the operations of their filters.
 
 use crate::error;
-use crate::files::Source;
+use crate::files::{Source, Written};
 use crate::keys::{Hashing, Key, KeyType};
 use crate::kinds::{Builder, Kind, Memory, Tags, builder, of_each_kind};
 use crate::many::{self, RemoveReport, Report};
@@ -203,9 +203,9 @@ impl Reader {
     }
 
     fn _to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (snapshot, mut bytes) = (self.snapshot()?, Vec::new());
+        let (snapshot, mut bytes) = (self.snapshot()?, Written::default());
         detached(py, || snapshot.write_to(&mut bytes)).map_err(error::snapshot)?;
-        Ok(PyBytes::new(py, &bytes))
+        bytes.to_python(py)
     }
 
     fn _apply_delta(&self, py: Python<'_>, source: Source) -> PyResult<(usize, usize)> {
@@ -346,8 +346,8 @@ pub(crate) fn open_shared(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
 /// Writes the difference between two saved states of a filter.
 #[pyfunction]
 pub(crate) fn delta<'py>(py: Python<'py>, older: Source, newer: Source) -> PyResult<Bound<'py, PyBytes>> {
-    let (older, newer, mut bytes) = (older.open()?, newer.open()?, Vec::new());
+    let (older, newer, mut bytes) = (older.open()?, newer.open()?, Written::default());
     let write = || SnapshotReader::new(newer)?.write_delta_since(SnapshotReader::new(older)?, &mut bytes);
     py.detach(write).map_err(error::snapshot)?;
-    Ok(PyBytes::new(py, &bytes))
+    bytes.to_python(py)
 }

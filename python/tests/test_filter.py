@@ -4,6 +4,8 @@ import copy
 import io
 import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import duckdb
@@ -574,6 +576,36 @@ def test_a_filter_is_kept_as_bytes_and_in_files_of_every_kind(tmp_path):
         CuckooFilter.from_bytes(filter.to_bytes() + b"a")
     with pytest.raises(FileNotFoundError):
         CuckooFilter.load("memory://missing")
+
+
+def test_bytes_that_find_no_memory_are_an_error():
+    """In a process of their own, whose address space is limited to a little more than it has, and then to more and more."""
+    code = """
+import pickle, resource
+from concurrent_cuckoo_filter import CuckooFilter, delta
+
+filter = CuckooFilter(4_000_000, key="u64", keys=(1, 2))
+older = filter.to_bytes()
+filter.insert(range(1_000_000))
+newer = filter.to_bytes()
+for call in [filter.to_bytes, lambda: pickle.dumps(filter), lambda: delta(older, newer)]:
+    refused = 0
+    with open("/proc/self/statm") as file:
+        begun = int(file.read().split()[0]) * resource.getpagesize()
+    for more in range(0, 256, 4):
+        resource.setrlimit(resource.RLIMIT_AS, (begun + (more << 20), resource.RLIM_INFINITY))
+        try:
+            call()
+            break
+        except MemoryError:
+            refused += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert 0 < refused < 64, (call, refused)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("target", ["memory://object", "file://{}/object", "local://{}/object"])
