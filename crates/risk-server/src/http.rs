@@ -257,10 +257,6 @@ impl Failure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
-    fn too_long(error: String) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, error)
-    }
-
     fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this request made the server panic; its log says where")
     }
@@ -352,7 +348,7 @@ async fn check_batch(State(app): State<Arc<App>>, Extension(body): Lent) -> Resu
 /// Reads a JSON body, and reserves its memory.
 async fn read<'a>(app: &'a App, body: &mut Body) -> Result<(Vec<u8>, SemaphorePermit<'a>), Failure> {
     let (limit, time) = (app.config.max_body_bytes, app.config.request_seconds);
-    let too_long = || Failure::too_long(format!("the body has more than {limit} bytes"));
+    let too_long = || Failure::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes"));
     if body.size_hint().lower() > limit as u64 {
         return Err(too_long());
     }
@@ -599,7 +595,7 @@ impl Upload {
             let bytes = gzip.get_mut();
             let rest = self.decodable.checked_sub(bytes.len());
             let error = || format!("the body is decoded to more than {MAX_RATIO} times its length; send it as it is");
-            self.decodable = rest.ok_or_else(|| Failure::too_long(error()))?;
+            self.decodable = rest.ok_or_else(|| Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error()))?;
             self.text.append(bytes);
         }
         let text = take(&mut self.text);

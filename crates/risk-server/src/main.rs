@@ -8,7 +8,7 @@ use clap::Parser;
 use http::App;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use list::List;
 use rustix::fs::Mode;
@@ -20,12 +20,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::block_in_place;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tracing_subscriber::EnvFilter;
 
@@ -200,9 +199,20 @@ async fn accept(app: &Arc<App>, listener: &TcpListener, graceful: &GracefulShutd
         let Ok(place) = Arc::clone(&app.connections).acquire_owned().await else { return pending().await };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = protocol.clone();
-                let (service, watcher) = (service.clone(), graceful.watcher());
-                tokio::spawn(serve_connection(connection, stream, idle, service, watcher, place));
+                // Responses are short and complete, so waiting for more data would gain nothing.
+                let _ = stream.set_nodelay(true);
+                // Closes the connection of a client that does not read. The protocol and the bodies have time limits for clients that
+                // send nothing.
+                let mut stream = TimeoutStream::new(stream);
+                stream.set_write_timeout(Some(idle));
+                let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
+                let connection = graceful.watch(connection);
+                tokio::spawn(async move {
+                    let _place = place;
+                    if let Err(error) = connection.await {
+                        tracing::debug!(%error, "a connection broke off");
+                    }
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -212,31 +222,9 @@ async fn accept(app: &Arc<App>, listener: &TcpListener, graceful: &GracefulShutd
     }
 }
 
-async fn serve_connection(
-    protocol: http1::Builder,
-    stream: TcpStream,
-    idle: Duration,
-    service: TowerToHyperService<axum::Router>,
-    watcher: Watcher,
-    _place: OwnedSemaphorePermit,
-) {
-    // Responses are short and complete, so waiting for more data would gain nothing.
-    let _ = stream.set_nodelay(true);
-    // Closes the connection of a client that does not read. The protocol and the bodies have time limits for clients that send nothing.
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(idle));
-    let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), service);
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection broke off");
-    }
-}
-
 async fn save_snapshots(app: &App) -> Infallible {
-    let mut times = interval(app.config.snapshot_seconds);
-    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    times.tick().await; // the first one comes at once
     loop {
-        times.tick().await;
+        sleep(app.config.snapshot_seconds).await;
         // The function logs its own errors.
         let _ = app.list.save_snapshot().await;
     }

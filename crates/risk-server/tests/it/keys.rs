@@ -72,7 +72,7 @@ fn few_absent_keys_cost_a_read_of_the_store_and_figures_tell() {
     let stats = client.stats();
     let number = |name: &str| stats[name].as_u64().unwrap();
     assert_eq!((number("lookups"), number("confirmed_hits")), (50_000, 10_000));
-    // A rate of 0.001 of a full filter is 40 of 40,000. With fixed keys of the hash function, the number is always the same.
+    // A rate of 0.001 of a full filter is 40 of 40,000.
     let wrong = number("filter_hits") - number("confirmed_hits");
     assert!((1..200).contains(&wrong), "{wrong} absent keys were read in the store");
     assert_eq!(stats["observed_false_positive_rate"], json!(wrong as f64 / 40_000.0));
