@@ -37,15 +37,16 @@ use redb::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
@@ -71,6 +72,8 @@ const FORMAT: u32 = 2;
 
 /// With a hash function that is the same in every build, so that a later build of the server can load the snapshot.
 type Filter = CuckooFilter<String, StableHashBuilder>;
+
+type AnyError = Box<dyn Error + Send + Sync>;
 
 /// Checks that a text is a key: 1 to [`MAX_KEY_BYTES`] bytes without control characters. Keys are compared byte for byte.
 pub(crate) fn check_key(key: &str) -> Result<(), String> {
@@ -170,7 +173,7 @@ impl List {
         let (filter, source, snapshot) = match load_snapshot(&config, &store, version) {
             Ok((filter, saved)) => (filter, "snapshot", Some(saved)),
             Err(why) => {
-                tracing::info!(why, "the filter is loaded from the store");
+                tracing::info!(%why, "the filter is loaded from the store");
                 (load_filter(&config, &store)?, "store", None)
             }
         };
@@ -239,7 +242,7 @@ impl List {
 
     /// Saves a snapshot of the filter, unless the last one has this state. Changes wait while memory is copied.
     pub(crate) async fn save_snapshot(&self) -> Result<(), String> {
-        let saved = self.try_save().await;
+        let saved = self.try_save().await.map_err(|error| error.to_string());
         if let Err(error) = &saved {
             tracing::error!(error, "no snapshot was saved");
             self.totals().snapshot_failures += 1;
@@ -247,19 +250,17 @@ impl List {
         saved
     }
 
-    async fn try_save(&self) -> Result<(), String> {
+    async fn try_save(&self) -> Result<(), AnyError> {
         let Some((filter, version)) = self.tell_writer(|writer| writer.copy()).await?? else { return Ok(()) };
-        let (unfinished, path) = (self.config.unfinished().join("filter.snapshot"), self.config.snapshot());
-        let save = move || -> Result<u64, String> {
-            let stamped = filter.snapshot();
-            stamped.metadata(&version.to_le_bytes()).save(&unfinished).map_err(|error| error.to_string())?;
-            let moved = fs::rename(&unfinished, &path).and_then(|()| fs::metadata(path));
-            Ok(moved.map_err(|error| error.to_string())?.len())
+        let unfinished = self.config.unfinished();
+        let save = move || -> Result<TempPath, AnyError> {
+            let path = NamedTempFile::new_in(unfinished)?.into_temp_path();
+            filter.snapshot().metadata(&version.to_le_bytes()).save(&path)?;
+            Ok(path)
         };
-        let bytes = spawn_blocking(save).await.map_err(|error| error.to_string())??;
-        self.totals().snapshot = Some(Saved { version, bytes });
-        tracing::info!(bytes, "a snapshot was saved");
-        Ok(())
+        let saved = spawn_blocking(save).await??;
+        // By the writer: a save that is cut off by the end of the server must not replace the last snapshot.
+        Ok(self.tell_writer(move |writer| writer.keep(saved, version)).await??)
     }
 
     /// Saves a snapshot and closes the store, after all changes that were sent before.
@@ -526,6 +527,15 @@ impl Writer {
         Ok(Some((filter, self.version)))
     }
 
+    /// Makes a saved snapshot that of the list.
+    fn keep(&mut self, saved: TempPath, version: u128) -> io::Result<()> {
+        let bytes = fs::metadata(&saved)?.len();
+        saved.persist(self.list.config.snapshot())?;
+        self.list.totals().snapshot = Some(Saved { version, bytes });
+        tracing::info!(bytes, "a snapshot was saved");
+        Ok(())
+    }
+
     fn close(&mut self) {
         self.ends = true;
         let filter = Arc::clone(&self.list.front.load().filter);
@@ -629,28 +639,22 @@ fn load_filter(config: &Config, store: &Database) -> Result<Filter, String> {
 }
 
 /// Loads the filter of the snapshot, or returns an error if the snapshot has another version of the list.
-fn load_snapshot(config: &Config, store: &Database, version: u128) -> Result<(Filter, Saved), String> {
+fn load_snapshot(config: &Config, store: &Database, version: u128) -> Result<(Filter, Saved), AnyError> {
     let path = config.snapshot();
-    let metadata = fs::metadata(&path).map_err(|error| format!("there is no snapshot: {error}"))?;
-    if !metadata.is_file() {
-        return Err("filter.snapshot is not a file".to_owned());
-    }
-    let file = File::open(&path).map_err(|error| format!("the snapshot cannot be opened: {error}"))?;
-    let reader = SnapshotReader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
+    let reader = SnapshotReader::open(&path)?;
     let header = reader.header();
     if header.metadata != version.to_le_bytes() {
-        return Err("the snapshot is of another state of the list".to_owned());
+        return Err("the snapshot is of another state of the list".into());
     }
     if (header.config.max_capacity, header.config.false_positive_rate)
         != (config.most_keys(), Some(config.false_positive_rate))
     {
-        return Err("the snapshot is of a filter for another rate, or for another number of keys".to_owned());
+        return Err("the snapshot is of a filter for another rate, or for another number of keys".into());
     }
-    let filter: Filter = reader.into_filter().map_err(|error| error.to_string())?;
-    let keys = || -> Result<u64, redb::Error> { Ok(store.begin_read()?.open_table(KEYS)?.len()?) };
-    let keys = keys().map_err(|error| error.to_string())?;
+    let filter: Filter = reader.into_filter()?;
+    let keys = store.begin_read()?.open_table(KEYS)?.len()?;
     if filter.len() as u64 != keys {
-        return Err(format!("the snapshot has {} keys, and the store {keys}", filter.len()));
+        return Err(format!("the snapshot has {} keys, and the store {keys}", filter.len()).into());
     }
-    Ok((filter, Saved { version, bytes: metadata.len() }))
+    Ok((filter, Saved { version, bytes: fs::metadata(path)?.len() }))
 }

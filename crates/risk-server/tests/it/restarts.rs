@@ -111,6 +111,22 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
     assert!(server.log().contains("another rate") && server.client().count_listed(&keys) == 2999, "{}", server.log());
 }
 
+#[test]
+fn a_snapshot_is_saved_at_the_end_even_while_another_is_being_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..40 {
+        let args = ["--capacity", "1000", "--snapshot-seconds", "0.001"];
+        let server = Server::start(program_on(folder.path()).args(args));
+        assert!(round == 0 || server.log().contains("source=\"snapshot\""), "round {round}: {}", server.log());
+        let (client, mut number) = (server.client(), 0);
+        while folder.path().join("unfinished").read_dir().unwrap().next().is_none() {
+            number += 1;
+            client.add(&format!("key-{round}-{number}"));
+        }
+        server.stop();
+    }
+}
+
 /// Returns a shell that runs this script, in which the program is $0.
 fn shell(program: &Command, script: &str) -> Command {
     let mut shell = Command::new("sh");
