@@ -469,9 +469,9 @@ async fn replace(app: &App, body: &mut Body, upload: &mut Upload) -> Result<Json
     let failed = |error: String| Failure::unavailable(error);
     let mut new: Option<NewList> = None;
     while let Some((keys, _)) = upload.group(body).await? {
-        let (list, begun) = (Arc::clone(&list), new.take());
+        let (config, begun) = (Arc::clone(&app.config), new.take());
         let added = spawn_blocking(move || {
-            let mut new = begun.map_or_else(|| list.begin_replacement(), Ok)?;
+            let mut new = begun.map_or_else(|| NewList::begin(&config), Ok)?;
             new.add(&keys).map(|()| new)
         });
         new = Some(added.await.map_err(|_| Failure::internal())?.map_err(failed)?);

@@ -24,13 +24,14 @@
 //!
 //! # After a crash
 //!
+//! A new store, including the first, is committed before it is renamed, so the file of the list is always complete.
+//!
 //! Each commit writes a new random version into the store, and a snapshot of the filter has the version of its state. At the start,
 //! the snapshot is used if the versions are equal; otherwise the filter is loaded from the keys of the store.
 
 use crate::Config;
 use arc_swap::{ArcSwap, Guard};
 use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
-use redb::backends::FileBackend;
 use redb::{
     Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
 };
@@ -38,7 +39,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::error::Error;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -159,9 +160,20 @@ impl List {
         let folder = |error: io::Error| format!("the folder {} cannot be used: {error}", config.data.display());
         // Fails before a folder is created if the filter cannot be built.
         config.filter(0).map_err(|error| error.to_string())?;
-        fs::create_dir_all(&config.data).map_err(folder)?;
+        fs::create_dir_all(config.unfinished()).map_err(folder)?;
         let path = config.store();
-        let (store, version) = open_store(&path, true, config.cache_mib << 20).map_err(|error| match error {
+        if !path.exists() {
+            let mut new = NewList::begin(&config)?;
+            new.add("")?;
+            let (file, ..) = new.finish()?;
+            // Another process may have created a list in the meantime.
+            file.persist_noclobber(&path).map_err(|error| folder(error.error))?;
+        }
+        // At every start, because an earlier one may have been killed before this.
+        sync(&config.data).map_err(folder)?;
+        // The folders above may be new, too. Others need not be readable.
+        fs::canonicalize(&config.data).map_err(folder)?.ancestors().skip(1).for_each(|folder| drop(sync(folder)));
+        let (store, version) = open_store(&path, config.cache_mib << 20).map_err(|error| match error {
             redb::Error::DatabaseAlreadyOpen => {
                 format!("{} is in use; a list is opened by one process at a time", path.display())
             }
@@ -227,15 +239,9 @@ impl List {
         answer.await.map_err(|_| "the list is closed")?
     }
 
-    /// Begins a new list beside the current one. If it is dropped, nothing remains. Blocks.
-    pub(crate) fn begin_replacement(&self) -> Result<NewList, String> {
-        NewList::create(&self.config).map_err(|error| format!("a new list cannot be begun: {error}"))
-    }
-
     /// Replaces the list, and returns the number of keys. Changes made since the new list was begun are lost.
     pub(crate) async fn replace(&self, new: NewList) -> Result<u64, String> {
-        let config = Arc::clone(&self.config);
-        let finished = spawn_blocking(move || new.finish(&config)).await.map_err(|error| error.to_string())?;
+        let finished = spawn_blocking(move || new.finish()).await.map_err(|error| error.to_string())?;
         let (file, front, version) = finished.map_err(|error| format!("{error}; the list was not changed"))?;
         self.tell_writer(move |writer| writer.switch(file, front, version)).await?
     }
@@ -471,7 +477,7 @@ impl Writer {
         list.front.store(Arc::new(Front { filter, store: None }));
         let begun = Instant::now();
         let opened = loop {
-            match open_store(&list.config.store(), false, list.config.cache_mib << 20) {
+            match open_store(&list.config.store(), list.config.cache_mib << 20) {
                 Err(redb::Error::DatabaseAlreadyOpen) if begun.elapsed() < READS_END => {
                     thread::sleep(Duration::from_millis(10))
                 }
@@ -509,8 +515,7 @@ impl Writer {
         self.list.front.store(Arc::new(front));
         (self.version, self.retry) = (version, Instant::now());
         self.list.totals().replacements += 1;
-        let synced = File::open(&config.data).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| format!("the list was replaced, which a power cut may undo: {error}"))?;
+        sync(&config.data).map_err(|error| format!("the list was replaced, which a power cut may undo: {error}"))?;
         Ok(keys)
     }
 
@@ -545,6 +550,7 @@ impl Writer {
 
 /// A new list in a file of its own.
 pub(crate) struct NewList {
+    config: Arc<Config>,
     transaction: WriteTransaction,
     store: Database,
     /// The file is removed on drop, unless it has become the list.
@@ -555,10 +561,14 @@ impl NewList {
     /// The memory for pages of the store while it is filled.
     pub(crate) const CACHE_BYTES: usize = 16 << 20;
 
-    fn create(config: &Config) -> Result<Self, redb::Error> {
-        let file = NamedTempFile::new_in(config.unfinished())?;
-        let (store, _) = open_store(file.path(), true, Self::CACHE_BYTES)?;
-        Ok(NewList { transaction: store.begin_write()?, store, file })
+    /// Begins a new list beside the current one. If it is dropped, nothing remains. Blocks.
+    pub(crate) fn begin(config: &Arc<Config>) -> Result<Self, String> {
+        let begin = || -> Result<Self, redb::Error> {
+            let file = NamedTempFile::new_in(config.unfinished())?;
+            let store = Database::builder().set_cache_size(Self::CACHE_BYTES).create(file.path())?;
+            Ok(NewList { config: Arc::clone(config), transaction: store.begin_write()?, store, file })
+        };
+        begin().map_err(|error| format!("a new list cannot be begun: {error}"))
     }
 
     /// Adds keys, one per line. Blocks.
@@ -570,35 +580,30 @@ impl NewList {
         add().map_err(|error| format!("the new list failed: {error}; the list was not changed"))
     }
 
-    fn finish(self, config: &Config) -> Result<(NamedTempFile, Front, u128), String> {
-        let NewList { transaction, store, file } = self;
+    fn finish(self) -> Result<(NamedTempFile, Front, u128), String> {
+        let NewList { config, transaction, store, file } = self;
         let compact = || -> Result<(Database, u128), redb::Error> {
             write_state(&transaction)?;
             transaction.commit()?;
             // Reopened with the memory of a list, and with the smallest possible file.
             drop(store);
-            let (mut store, version) = open_store(file.path(), false, config.cache_mib << 20)?;
+            let (mut store, version) = open_store(file.path(), config.cache_mib << 20)?;
             store.compact()?;
             Ok((store, version))
         };
         let (store, version) = compact().map_err(|error| format!("the new list failed: {error}"))?;
-        let filter = load_filter(config, &store)?;
+        let filter = load_filter(&config, &store)?;
         Ok((file, Front { filter: Arc::new(filter), store: Some(store) }, version))
     }
 }
 
-/// Opens the store at a path, and returns the version of its list. If there is no file, creates a store if `create`, or fails.
-fn open_store(path: &Path, create: bool, cache_bytes: usize) -> Result<(Database, u128), redb::Error> {
-    let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
-    let is_new = file.metadata()?.len() == 0;
-    let store = Database::builder().set_cache_size(cache_bytes).create_with_backend(FileBackend::new(file)?)?;
-    if is_new && create {
-        let transaction = store.begin_write()?;
-        transaction.open_table(KEYS)?;
-        let version = write_state(&transaction)?;
-        transaction.commit()?;
-        return Ok((store, version));
-    }
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Opens the store at a path, and returns the version of its list.
+fn open_store(path: &Path, cache_bytes: usize) -> Result<(Database, u128), redb::Error> {
+    let store = Database::builder().set_cache_size(cache_bytes).open(path)?;
     let row = match store.begin_read()?.open_table(STATE) {
         Ok(table) => table.get(())?.map(|row| row.value()),
         Err(TableError::Storage(error)) => return Err(error.into()),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -109,6 +109,20 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
     Server::on(&folder).stop();
     let server = Server::start(program_on(folder.path()).args(["--false-positive-rate", "0.01"]));
     assert!(server.log().contains("another rate") && server.client().count_listed(&keys) == 2999, "{}", server.log());
+}
+
+#[test]
+fn a_first_start_may_be_killed_at_any_moment() {
+    for round in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = program_on(folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !store(&folder).exists() {
+            assert_eq!(first.try_wait().unwrap(), None, "round {round}");
+        }
+        first.kill().unwrap();
+        first.wait().unwrap();
+        assert!(Server::on(&folder).client().add("a"), "round {round}");
+    }
 }
 
 #[test]
