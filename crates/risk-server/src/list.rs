@@ -31,7 +31,7 @@
 
 use crate::Config;
 use arc_swap::{ArcSwap, Guard};
-use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{BuildError, CuckooFilter, SnapshotReader, StableHashBuilder};
 use redb::{
     Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
 };
@@ -105,12 +105,19 @@ impl Config {
         self.max_capacity.max(self.capacity)
     }
 
-    /// Builds an empty filter that holds this number of keys without growing.
+    /// Returns an error if a change may not make the list this long.
+    fn check_len(&self, keys: u64) -> Result<(), String> {
+        let most = self.most_keys();
+        let error = || format!("the list would have more than {most} keys; give a larger --max-capacity");
+        if keys > most as u64 { Err(error()) } else { Ok(()) }
+    }
+
+    /// Builds an empty filter that holds this number of keys without growing, even if a list may no longer become so long.
     fn filter(&self, keys: u64) -> Result<Filter, BuildError> {
         let keys = usize::try_from(keys).unwrap_or(usize::MAX);
         CuckooFilter::builder()
-            .capacity(keys.max(self.capacity).min(self.most_keys()))
-            .max_capacity(self.most_keys())
+            .capacity(keys.max(self.capacity))
+            .max_capacity(keys.max(self.most_keys()))
             .false_positive_rate(self.false_positive_rate)
             .hasher(StableHashBuilder::default())
             .build()
@@ -297,7 +304,7 @@ impl List {
             "relocations": stats.relocations,
             "splits": stats.splits,
             "slots": stats.slots,
-            "max_capacity": filter.config().max_capacity,
+            "max_capacity": self.config.most_keys(),
             "memory_bytes": filter.memory_usage(),
         });
         figures
@@ -319,21 +326,6 @@ struct Request {
 enum Command {
     Change(Request),
     Do(Box<dyn FnOnce(&mut Writer) + Send>),
-}
-
-/// The reason of a failed transaction.
-enum Fault {
-    /// The filter is full at its maximum size, or cannot allocate memory. Nothing was changed.
-    Refused(InsertError),
-    /// Changes are paused after a failure of the store.
-    Pause,
-    Store(redb::Error),
-}
-
-impl<E: Into<redb::Error>> From<E> for Fault {
-    fn from(error: E) -> Self {
-        Fault::Store(error.into())
-    }
 }
 
 /// The only thread that changes the store and the filter.
@@ -385,19 +377,18 @@ impl Writer {
 
     fn make(&mut self, group: Vec<Request>) {
         let error = match self.try_make(&group) {
-            Ok(counts) => {
+            Ok(Ok(counts)) => {
                 for (request, count) in group.into_iter().zip(counts) {
                     let _ = request.reply.send(Ok(count));
                 }
                 return;
             }
             // One by one, so that no request fails because of the keys of another.
-            Err(Fault::Refused(_)) if group.len() > 1 => {
+            Ok(Err(_)) if group.len() > 1 => {
                 return group.into_iter().for_each(|request| self.make(vec![request]));
             }
-            Err(Fault::Refused(error)) => format!("{error}; the list was not changed"),
-            Err(Fault::Pause) => "the store failed a moment ago; the list was not changed".to_owned(),
-            Err(Fault::Store(error)) => {
+            Ok(Err(error)) => format!("{error}; the list was not changed"),
+            Err(error) => {
                 self.fail(&error);
                 format!("the store failed: {error}; whether the list was changed is not known: repeat the request")
             }
@@ -405,10 +396,11 @@ impl Writer {
         group.into_iter().for_each(|request| drop(request.reply.send(Err(error.clone()))));
     }
 
-    /// Makes the changes of a group in one transaction. Returns the number of changed keys of each request.
-    fn try_make(&mut self, group: &[Request]) -> Result<Vec<u64>, Fault> {
+    /// Makes the changes of a group in one transaction. Returns the number of changed keys of each request, or the reason why nothing
+    /// was changed.
+    fn try_make(&mut self, group: &[Request]) -> Result<Result<Vec<u64>, String>, redb::Error> {
         if Instant::now() < self.retry {
-            return Err(Fault::Pause);
+            return Ok(Err("the store failed a moment ago".to_owned()));
         }
         let front = self.list.front.load_full();
         let store = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?;
@@ -427,11 +419,18 @@ impl Writer {
             }
             counts.push(count);
         }
+        let keys = table.len()?;
         drop(table);
         let net = |states| touched.iter().filter(move |(_, both)| **both == states).map(|(&key, _)| key);
         let (puts, deletes): (Vec<_>, Vec<_>) = (net((false, true)).collect(), net((true, false)).collect());
         if puts.is_empty() && deletes.is_empty() {
-            return Ok(counts);
+            return Ok(Ok(counts));
+        }
+        // A list that is too long already may still become shorter.
+        if !puts.is_empty()
+            && let Err(error) = self.list.config.check_len(keys)
+        {
+            return Ok(Err(error));
         }
         let version = write_state(&transaction)?;
         for (index, key) in puts.iter().enumerate() {
@@ -439,7 +438,7 @@ impl Writer {
                 for key in &puts[..index] {
                     front.filter.remove(*key);
                 }
-                return Err(Fault::Refused(error));
+                return Ok(Err(error.to_string()));
             }
         }
         transaction.commit()?;
@@ -454,7 +453,7 @@ impl Writer {
             drop(front);
             self.reopen();
         }
-        Ok(counts)
+        Ok(Ok(counts))
     }
 
     /// Handles an error of the store. redb then refuses everything until it is reopened.
@@ -573,11 +572,13 @@ impl NewList {
 
     /// Adds keys, one per line. Blocks.
     pub(crate) fn add(&mut self, keys: &str) -> Result<(), String> {
-        let add = || -> Result<(), redb::Error> {
+        let add = || -> Result<u64, redb::Error> {
             let mut table = self.transaction.open_table(KEYS)?;
-            keys.split_terminator('\n').try_for_each(|key| Ok(table.insert(key, ()).map(drop)?))
+            keys.split_terminator('\n').try_for_each(|key| table.insert(key, ()).map(drop))?;
+            Ok(table.len()?)
         };
-        add().map_err(|error| format!("the new list failed: {error}; the list was not changed"))
+        let added = add().map_err(|error| format!("the new list failed: {error}"));
+        added.and_then(|keys| self.config.check_len(keys)).map_err(|error| format!("{error}; the list was not changed"))
     }
 
     fn finish(self) -> Result<(NamedTempFile, Front, u128), String> {
@@ -628,19 +629,15 @@ fn write_state(transaction: &WriteTransaction) -> Result<u128, redb::Error> {
 
 /// Loads a filter with all keys of the store.
 fn load_filter(config: &Config, store: &Database) -> Result<Filter, String> {
-    let load = || -> Result<Filter, Fault> {
+    let load = || -> Result<Filter, AnyError> {
         let table = store.begin_read()?.open_table(KEYS)?;
-        let filter = config.filter(table.len()?).map_err(|error| io::Error::other(error.to_string()))?;
+        let filter = config.filter(table.len()?)?;
         for entry in table.iter()? {
-            filter.insert(entry?.0.value()).map_err(Fault::Refused)?;
+            filter.insert(entry?.0.value())?;
         }
         Ok(filter)
     };
-    load().map_err(|fault| match fault {
-        Fault::Refused(error) => format!("the list is too long: {error}; give a larger --max-capacity"),
-        Fault::Store(error) => format!("the store failed: {error}"),
-        Fault::Pause => String::new(),
-    })
+    load().map_err(|error| format!("the filter cannot be loaded: {error}"))
 }
 
 /// Loads the filter of the snapshot, or returns an error if the snapshot has another version of the list.

@@ -56,8 +56,8 @@ struct Config {
     #[arg(long, env = "RISK_SERVER_CAPACITY", default_value_t = 1_000_000, value_parser = count)]
     capacity: usize,
 
-    /// The number of keys to which the filter can grow; above it, puts are refused. The larger the ratio to the capacity, the
-    /// more memory the filter takes per key
+    /// The maximum number of keys of the list, or the capacity if that is larger; puts beyond it are refused. The larger the ratio to
+    /// the capacity, the more memory the filter takes per key
     #[arg(long, env = "RISK_SERVER_MAX_CAPACITY", default_value_t = 16_000_000, value_parser = count)]
     max_capacity: usize,
 

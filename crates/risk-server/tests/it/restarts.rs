@@ -112,6 +112,29 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
 }
 
 #[test]
+fn a_list_takes_keys_up_to_its_limit_and_is_loaded_with_a_lower_one() {
+    let keys = made("key", 20_000);
+    let refused = |answer: crate::common::Answer, limit| {
+        let error = answer.error(503);
+        assert!(error.contains(&format!("more than {limit} keys")), "{error}");
+    };
+    let (folder, server, client) = start(&["--capacity", "1", "--max-capacity", "20000"]);
+    keys.chunks(5000).for_each(|keys| assert_eq!(client.add_all(keys), 5000));
+    refused(client.send("PUT", "/v1/keys/new", &[], ""), 20_000);
+    assert!(!client.add("key-0") && client.remove("key-0") && client.add("key-0"));
+    drop(server);
+    let server = Server::start(program_on(folder.path()).args(["--capacity", "1", "--max-capacity", "5000"]));
+    let client = server.client();
+    assert!(!client.add("key-0") && client.remove("key-0"));
+    refused(client.send("PUT", "/v1/keys/key-0", &[], ""), 5000);
+    refused(client.post("?replace=true", &lines(&keys[..5001])), 5000);
+    assert_eq!((client.count_listed(&keys), client.len()), (19_999, 19_999));
+    assert_eq!(client.post("?replace=true", &lines(&keys[..5000])).json(200)["keys"], 5000);
+    refused(client.send("PUT", "/v1/keys/new", &[], ""), 5000);
+    assert!(client.remove("key-0") && client.add("new"));
+}
+
+#[test]
 fn a_first_start_may_be_killed_at_any_moment() {
     for round in 0..20 {
         let folder = tempfile::tempdir().unwrap();
