@@ -37,7 +37,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{block_in_place, spawn_blocking, yield_now};
 use tokio::time::{timeout, timeout_at};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -89,7 +89,7 @@ pub(crate) struct App {
     started: Instant,
     /// The number of connections that may still be opened, and of bytes that bodies may still take.
     pub(crate) connections: Arc<Semaphore>,
-    bodies: Semaphore,
+    bodies: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     /// The numbers of keys that were looked up, that the filter may contain, and that the store confirmed.
     lookups: Counter,
@@ -103,7 +103,7 @@ impl App {
     pub(crate) fn new(config: Arc<Config>, token: Option<String>, list: Arc<List>) -> Self {
         App {
             connections: Arc::new(Semaphore::new(config.max_connections)),
-            bodies: Semaphore::new(config.max_bodies_mib << 20),
+            bodies: Arc::new(Semaphore::new(config.max_bodies_mib << 20)),
             reads: Arc::new(Semaphore::new(READS)),
             list,
             token,
@@ -118,8 +118,9 @@ impl App {
     }
 
     /// Reserves memory for a body.
-    fn hold(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Failure> {
-        let held = u32::try_from(bytes).ok().and_then(|bytes| self.bodies.try_acquire_many(bytes).ok());
+    fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        let hold = |bytes| Arc::clone(&self.bodies).try_acquire_many_owned(bytes).ok();
+        let held = u32::try_from(bytes).ok().and_then(hold);
         held.ok_or_else(|| Failure::unavailable("the bodies of other requests take all memory of --max-bodies-mib"))
     }
 
@@ -346,7 +347,7 @@ async fn check_batch(State(app): State<Arc<App>>, Extension(body): Lent) -> Resu
 }
 
 /// Reads a JSON body, and reserves its memory.
-async fn read<'a>(app: &'a App, body: &mut Body) -> Result<(Vec<u8>, SemaphorePermit<'a>), Failure> {
+async fn read(app: &App, body: &mut Body) -> Result<(Vec<u8>, OwnedSemaphorePermit), Failure> {
     let (limit, time) = (app.config.max_body_bytes, app.config.request_seconds);
     let too_long = || Failure::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes"));
     if body.size_hint().lower() > limit as u64 {
@@ -442,12 +443,14 @@ async fn upload(
         Some(_) => return Err(Failure::bad_request("the only query is replace=true or replace=false")),
     };
     let is_gzip = check_type(&headers)?;
-    let _held = app.hold(if replaces { UPLOAD_BYTES + NewList::CACHE_BYTES } else { UPLOAD_BYTES })?;
-    let body = &mut *body.lock().await;
+    let held = app.hold(if replaces { UPLOAD_BYTES + NewList::CACHE_BYTES } else { UPLOAD_BYTES })?;
     let mut upload = Upload::new(is_gzip, app.config.idle_seconds);
     if replaces {
-        return replace(&app, body, &mut upload).await;
+        // A task of its own: if the client disconnects, blocking work continues, and holds its memory until it ends.
+        let replaced = tokio::spawn(replace(app, held, body, upload)).await;
+        return replaced.map_err(|_| Failure::internal())?;
     }
+    let body = &mut *body.lock().await;
     let (mut lines, mut added) = (0, 0);
     let outcome = loop {
         match upload.group(body).await {
@@ -464,9 +467,13 @@ async fn upload(
     outcome.map(|()| Json(sum.clone())).map_err(|failure| Failure { more: sum, ..failure })
 }
 
-async fn replace(app: &App, body: &mut Body, upload: &mut Upload) -> Result<Json<Value>, Failure> {
-    let list = Arc::clone(&app.list);
-    let failed = |error: String| Failure::unavailable(error);
+async fn replace(
+    app: Arc<App>,
+    _held: OwnedSemaphorePermit,
+    body: Arc<Mutex<Body>>,
+    mut upload: Upload,
+) -> Result<Json<Value>, Failure> {
+    let body = &mut *body.lock().await;
     let mut new: Option<NewList> = None;
     while let Some((keys, _)) = upload.group(body).await? {
         let (config, begun) = (Arc::clone(&app.config), new.take());
@@ -474,14 +481,12 @@ async fn replace(app: &App, body: &mut Body, upload: &mut Upload) -> Result<Json
             let mut new = begun.map_or_else(|| NewList::begin(&config), Ok)?;
             new.add(&keys).map(|()| new)
         });
-        new = Some(added.await.map_err(|_| Failure::internal())?.map_err(failed)?);
+        new = Some(added.await.map_err(|_| Failure::internal())?.map_err(Failure::unavailable)?);
     }
     // More likely a failed export than the intention to allow everything.
     let error = "the body has no key, and a list is not replaced by nothing; delete its keys";
     let new = new.ok_or_else(|| Failure::bad_request(error))?;
-    // Runs to its end, even if the client disconnects.
-    let replaced = tokio::spawn(async move { list.replace(new).await }).await;
-    Ok(Json(json!({ "keys": replaced.map_err(|_| Failure::internal())?.map_err(failed)? })))
+    Ok(Json(json!({ "keys": app.list.replace(new).await.map_err(Failure::unavailable)? })))
 }
 
 /// Returns whether the body is in gzip. Refuses forms, multipart bodies and JSON, which would be read as lines.

@@ -1,6 +1,6 @@
 //! Limits per client: connections, memory and time.
 
-use crate::common::{Client, Raw, start, wait_until};
+use crate::common::{Client, Raw, lines, made, start, wait_until};
 use crate::uploads::gzip;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::Signal;
@@ -136,6 +136,24 @@ fn bodies_of_all_requests_share_a_budget_of_memory() {
     drop((held, upload));
     wait_until("all memory to be free", || free(&client, "body_bytes") == 32 * MIB);
     assert_eq!(client.post("?replace=true", "b\n").status, 200);
+}
+
+#[test]
+fn the_memory_of_a_new_list_is_free_only_when_nothing_of_it_remains() {
+    let (folder, server, client) = start(&[]);
+    let keys = lines(&made("key", 20_000));
+    // Disconnects while keys are added, or while the list is completed.
+    for millis in [0, 50, 100, 200, 400, 600] {
+        let mut raw = Raw::open(&server);
+        raw.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked"]);
+        raw.chunk(&keys);
+        wait_until("the upload", || free(&client, "body_bytes") < 64 * MIB);
+        raw.chunk("");
+        sleep(Duration::from_millis(millis));
+        drop(raw);
+        wait_until("all memory to be free", || free(&client, "body_bytes") == 64 * MIB);
+        assert_eq!(folder.path().join("unfinished").read_dir().unwrap().count(), 0);
+    }
 }
 
 #[test]
