@@ -48,7 +48,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::{NamedTempFile, TempPath};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 
 /// The maximum length of a key in bytes.
@@ -56,6 +56,11 @@ pub(crate) const MAX_KEY_BYTES: usize = 1024;
 
 /// The approximate number of bytes of keys per transaction: enough to make the commit a small part of the work.
 pub(crate) const GROUP_BYTES: usize = 1 << 17;
+
+/// The memory of the changes that were sent to the writer, and that of each one beside its keys. Further changes wait until there is
+/// room, and those that time out in the meantime are never sent.
+const QUEUE_BYTES: usize = 4 * GROUP_BYTES;
+const CHANGE_BYTES: usize = 100;
 
 /// The minimum time without changes after a failure of the store, also as a multiple of the time of reopening, when nothing can be read.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -156,6 +161,7 @@ pub(crate) struct List {
     front: ArcSwap<Front>,
     totals: Mutex<Totals>,
     commands: Sender<Command>,
+    queue: Arc<Semaphore>,
 }
 
 impl List {
@@ -203,6 +209,7 @@ impl List {
             totals: Mutex::new(Totals { snapshot, ..Totals::default() }),
             config,
             commands,
+            queue: Arc::new(Semaphore::new(QUEUE_BYTES)),
         });
         let writer = Writer { list: Arc::clone(&list), version, retry: Instant::now(), ends: false, _alive: alive };
         let thread = thread::Builder::new().name("list-writer".into());
@@ -241,8 +248,10 @@ impl List {
     /// Puts or deletes the keys, one per line, all of them or none. Returns the number of keys that were absent before a put, or present
     /// before a delete. If the future is dropped, the change may still be made.
     pub(crate) async fn change(&self, put: bool, keys: String) -> Result<u64, String> {
+        let bytes = (keys.len() + CHANGE_BYTES).min(QUEUE_BYTES) as u32;
+        let queued = Arc::clone(&self.queue).acquire_many_owned(bytes).await.map_err(|_| "the list is closed")?;
         let (reply, answer) = oneshot::channel();
-        let _ = self.commands.send(Command::Change(Request { put, keys, reply }));
+        let _ = self.commands.send(Command::Change(Request { put, keys, reply, _queued: queued }));
         answer.await.map_err(|_| "the list is closed")?
     }
 
@@ -321,6 +330,7 @@ struct Request {
     /// One per line.
     keys: String,
     reply: oneshot::Sender<Result<u64, String>>,
+    _queued: OwnedSemaphorePermit,
 }
 
 enum Command {

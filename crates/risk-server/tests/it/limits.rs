@@ -1,11 +1,11 @@
 //! Limits per client: connections, memory and time.
 
-use crate::common::{Client, Raw, lines, made, start, wait_until};
+use crate::common::{Client, Raw, Server, lines, made, start, wait_until};
 use crate::uploads::gzip;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::Signal;
 use std::io::Write;
-use std::thread::sleep;
+use std::thread::{scope, sleep};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -154,6 +154,21 @@ fn the_memory_of_a_new_list_is_free_only_when_nothing_of_it_remains() {
         wait_until("all memory to be free", || free(&client, "body_bytes") == 64 * MIB);
         assert_eq!(folder.path().join("unfinished").read_dir().unwrap().count(), 0);
     }
+}
+
+#[test]
+fn changes_that_time_out_in_large_numbers_are_not_made_later() {
+    let (folder, server, client) = start(&["--request-seconds", "0.001"]);
+    scope(|scope| {
+        for upload in 0..16 {
+            let client = &client;
+            scope.spawn(move || client.post("", &lines(&made(&format!("upload-{upload}"), 10_000))));
+        }
+    });
+    // Ends after all changes that were sent before.
+    server.stop();
+    let listed = Server::on(&folder).client().len();
+    assert!(listed < 100_000, "{listed} keys");
 }
 
 #[test]
