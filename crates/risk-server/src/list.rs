@@ -178,7 +178,7 @@ impl List {
         if !path.exists() {
             let mut new = NewList::begin(&config)?;
             new.add("")?;
-            let (file, ..) = new.finish()?;
+            let file = new.commit().map_err(|error| error.to_string())?;
             // Another process may have created a list in the meantime.
             file.persist_noclobber(&path).map_err(|error| folder(error.error))?;
         }
@@ -591,18 +591,25 @@ impl NewList {
         added.and_then(|keys| self.config.check_len(keys)).map_err(|error| format!("{error}; the list was not changed"))
     }
 
+    /// Commits the list, and closes its file.
+    fn commit(self) -> Result<NamedTempFile, redb::Error> {
+        let NewList { transaction, store, file, .. } = self;
+        write_state(&transaction)?;
+        transaction.commit()?;
+        drop(store);
+        Ok(file)
+    }
+
     fn finish(self) -> Result<(NamedTempFile, Front, u128), String> {
-        let NewList { config, transaction, store, file } = self;
-        let compact = || -> Result<(Database, u128), redb::Error> {
-            write_state(&transaction)?;
-            transaction.commit()?;
+        let config = Arc::clone(&self.config);
+        let compact = || -> Result<_, redb::Error> {
+            let file = self.commit()?;
             // Reopened with the memory of a list, and with the smallest possible file.
-            drop(store);
             let (mut store, version) = open_store(file.path(), config.cache_mib << 20)?;
             store.compact()?;
-            Ok((store, version))
+            Ok((file, store, version))
         };
-        let (store, version) = compact().map_err(|error| format!("the new list failed: {error}"))?;
+        let (file, store, version) = compact().map_err(|error| format!("the new list failed: {error}"))?;
         let filter = load_filter(&config, &store)?;
         Ok((file, Front { filter: Arc::new(filter), store: Some(store) }, version))
     }
