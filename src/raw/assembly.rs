@@ -57,11 +57,11 @@ impl<K: SlotKind> Assembly<K> {
             Tables::Growing(arena, tables) => {
                 let table = Leaf::new(&self.plan, extent, arena).ok_or(Unfilled::OutOfMemory)?;
                 fill_checked(table.shard(), &self.plan, extent, fill)?;
-                tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+                push(tables, table)?;
             }
         }
         if K::TIMED {
-            self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push((extent.first_cell, epoch));
+            push(&self.epochs, (extent.first_cell, epoch))?;
         }
         Ok(())
     }
@@ -80,6 +80,13 @@ impl<K: SlotKind> Assembly<K> {
         K::catch_up(&raw, &epochs.into_iter().map(|(_, epoch)| epoch).collect::<Vec<_>>());
         Some(raw)
     }
+}
+
+fn push<T, E>(list: &Mutex<Vec<T>>, item: T) -> Result<(), Unfilled<E>> {
+    let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
+    list.try_reserve(1).map_err(|_| Unfilled::OutOfMemory)?;
+    list.push(item);
+    Ok(())
 }
 
 /// Fills a table of a filter of this plan, and checks that it holds only fingerprints that belong there, in buckets of
