@@ -5,7 +5,7 @@
 //! does all of them (about a minute on two cores) and prints the counts.
 
 use concurrent_cuckoo_filter::{Builder, CuckooFilter};
-use std::sync::Mutex;
+use std::ops::Range;
 use testkit::{choose, each_on_all_cores, random_seeds};
 
 fn build(capacity: usize, bits: u32, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
@@ -42,22 +42,20 @@ fn fill_to_capacity(
     most_in_10_000: usize,
 ) {
     let builds = choose(all, part);
-    let refused = Mutex::new(Vec::new());
     for bits in [6, 8, 13, 16] {
-        let before = refused.lock().unwrap().len();
-        each_on_all_cores(&(0..builds).collect::<Vec<_>>(), |&i| {
+        let refused = each_on_all_cores(&(0..builds).collect::<Vec<_>>(), |&i| {
             let mut rng = fastrand::Rng::with_seed((capacity * 100 + bits as usize) as u64 ^ (i as u64) << 40);
             let filter = build(capacity, bits, &mut rng);
             for (number, key) in distinct_keys(&mut rng).take(capacity).enumerate() {
                 if let Err(error) = filter.insert(&key) {
-                    refused.lock().unwrap().push((capacity, bits, i, number, error));
-                    return;
+                    return Some((capacity, bits, i, number, error));
                 }
             }
             assert_eq!(filter.len(), capacity);
+            None
         });
-        let refused = refused.lock().unwrap();
-        let count = refused.len() - before;
+        let refused: Vec<_> = refused.into_iter().flatten().collect();
+        let count = refused.len();
         println!("capacity {capacity:>7}, {bits:>2} bits: {builds} builds of {all}, {count} refused a key");
         assert!(count * 10_000 <= builds * most_in_10_000, "(capacity, bits, build, keys before, error): {refused:?}");
     }
@@ -91,20 +89,23 @@ fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
     }
 }
 
+/// Inserts keys into a filter of each of these seeds until one is refused, and returns the loads.
+fn loads_of_first_refusals(seeds: Range<u64>, capacity: usize, bits: u32) -> Vec<f64> {
+    each_on_all_cores(&seeds.collect::<Vec<_>>(), |&seed| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let filter = build(capacity, bits, &mut rng);
+        distinct_keys(&mut rng).find(|key| filter.insert(key).is_err());
+        filter.load_factor()
+    })
+}
+
 /// The probability that a large filter refuses a key follows from the first refusals of single shards (docs/design/sizes.md): at
 /// most a tenth of them at or below a load of 0.9728, and e times fewer for each 0.0006 less. No test builds enough large filters
 /// to observe it.
 #[test]
 #[ignore = "long: cargo xtask full runs it"]
 fn shards_refuse_their_first_key_where_the_plan_expects_it() {
-    let loads = Mutex::new(Vec::new());
-    each_on_all_cores(&(0..400).collect::<Vec<u64>>(), |&i| {
-        let mut rng = fastrand::Rng::with_seed(i);
-        let filter = build(250_300, 6, &mut rng);
-        distinct_keys(&mut rng).find(|key| filter.insert(key).is_err());
-        loads.lock().unwrap().push(filter.load_factor());
-    });
-    let loads = loads.into_inner().unwrap();
+    let loads = loads_of_first_refusals(0..400, 250_300, 6);
     let below = |load: f64| loads.iter().filter(|&&found| found <= load).count();
     // At most 40 and 5.4 expected: three standard deviations more.
     assert!(below(0.9728) <= 58, "{} of 400", below(0.9728));
@@ -128,20 +129,14 @@ fn filters_of_many_shards_have_slots_for_the_fullest_one() {
 fn an_overfilled_table_of_a_million_slots_refuses_no_key_below_a_load_of_0_965() {
     let builds = choose(20, 2);
     for bits in [8, 13, 16] {
-        let loads = Mutex::new(Vec::new());
-        each_on_all_cores(&(0..builds).collect::<Vec<_>>(), |&i| {
-            let mut rng = fastrand::Rng::with_seed(u64::from(bits) << 32 | i as u64);
-            // 1,000,000 slots, or a few more.
-            let filter = build(953_000, bits, &mut rng);
-            distinct_keys(&mut rng).find(|key| filter.insert(key).is_err());
-            loads.lock().unwrap().push(filter.load_factor());
-        });
-        let mut loads = loads.into_inner().unwrap();
+        // 1,000,000 slots, or a few more.
+        let first = u64::from(bits) << 32;
+        let mut loads = loads_of_first_refusals(first..first + builds, 953_000, bits);
         loads.sort_by(f64::total_cmp);
         println!(
             "{bits:>2} bits: first refusal at a load of {:.4} to {:.4} in {builds} builds",
             loads[0],
-            loads[builds - 1]
+            loads[loads.len() - 1]
         );
         assert!(loads[0] > 0.965, "{loads:?}");
     }
