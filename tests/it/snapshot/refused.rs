@@ -103,6 +103,17 @@ fn check_header_fields<N: ToString>(cases: impl IntoIterator<Item = Case<N>>) {
     }
 }
 
+/// A field of the header, its offset, its length in bytes, and values of which each is refused and named.
+type Values<'a> = (&'static str, usize, usize, &'a [u64]);
+
+fn check_values(cases: &[Values<'_>]) {
+    check_header_fields(cases.iter().flat_map(|&(field, at, length, values)| {
+        values.iter().map(move |&value| (field, value, vec![(at, value.to_le_bytes()[..length].to_vec())]))
+    }));
+}
+
+const MAX_U32: u64 = u32::MAX as u64;
+
 fn of_u32(at: usize, value: u32) -> (usize, Vec<u8>) {
     (at, value.to_le_bytes().into())
 }
@@ -114,25 +125,19 @@ fn of_u64(at: usize, value: u64) -> (usize, Vec<u8>) {
 #[test]
 fn a_size_that_no_filter_has() {
     let largest = || of_u32(40, 1 << 16);
+    check_values(&[
+        ("number of buckets", 40, 4, &[0, 1, 17, (1 << 16) + 2, MAX_U32 - 1]),
+        ("bits of a fingerprint", 44, 4, &[3, 33]),
+        ("size of a stripe", 48, 4, &[3, 17, MAX_U32]),
+        ("capacity", 56, 8, &[73, u64::MAX]),
+    ]);
     check_header_fields([
-        ("number of buckets", 0, vec![of_u32(40, 0)]),
-        ("number of buckets", 1, vec![of_u32(40, 1)]),
-        ("number of buckets", 17, vec![of_u32(40, 17)]),
-        ("number of buckets", (1 << 16) + 2, vec![of_u32(40, (1 << 16) + 2)]),
-        ("number of buckets", u64::from(u32::MAX) - 1, vec![of_u32(40, u32::MAX - 1)]),
         // A filter with so few buckets per shard would have one shard.
         ("number of buckets", 18, vec![of_u64(16, 2)]),
         ("number of buckets", 1 << 15, vec![of_u64(16, 2), of_u32(40, 1 << 15)]),
         ("number of shards", 0, vec![of_u64(16, 0), largest()]),
         ("number of shards", 1 << 47, vec![of_u64(16, 1 << 47), largest()]),
         ("number of shards", u64::MAX, vec![of_u64(16, u64::MAX), largest()]),
-        ("bits of a fingerprint", 3, vec![of_u32(44, 3)]),
-        ("bits of a fingerprint", 33, vec![of_u32(44, 33)]),
-        ("size of a stripe", 3, vec![of_u32(48, 3)]),
-        ("size of a stripe", 17, vec![of_u32(48, 17)]),
-        ("size of a stripe", u64::from(u32::MAX), vec![of_u32(48, u32::MAX)]),
-        ("capacity", 73, vec![of_u64(56, 73)]),
-        ("capacity", u64::MAX, vec![of_u64(56, u64::MAX)]),
     ]);
 }
 
@@ -149,39 +154,26 @@ fn a_part_that_no_filter_has() {
 
 #[test]
 fn a_wish_that_no_builder_takes() {
-    let rates = [
-        (1.0, "1.0"),
-        (1.5, "1.5"),
-        (-0.5, "-0.5"),
-        (-0.0, "-0.0"),
-        (1e300, "1e300"),
-        (f64::NAN, "NaN"),
-        (f64::INFINITY, "inf"),
-        (f64::NEG_INFINITY, "-inf"),
-    ];
-    check_header_fields(rates.map(|(rate, shown)| ("false-positive rate", shown, vec![of_u64(64, rate.to_bits())])));
+    let rates = [1.0, 1.5, -0.5, -0.0, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let case = |rate: f64| ("false-positive rate", format!("{rate:?}"), vec![of_u64(64, rate.to_bits())]);
+    check_header_fields(rates.map(case));
     let error = refusal(&sealed().with(64, f64::NAN.to_le_bytes()).bytes);
     assert_eq!(error.to_string(), "the header of the snapshot is not valid: false-positive rate is NaN");
 }
 
 #[test]
 fn other_fields_that_no_writer_fills_so() {
+    check_values(&[
+        ("length of the header", 12, 4, &[0, 192, 255, 65_984]),
+        // 0 although the seeds are present.
+        ("flags", 136, 4, &[2, 1 << 31 | 1, 0]),
+        ("length of the hasher's name", 140, 4, &[65]),
+        ("length of the key type's name", 148, 4, &[65, MAX_U32]),
+        ("length of the metadata", 144, 4, &[65_537, MAX_U32]),
+    ]);
     check_header_fields([
-        ("length of the header", 0, vec![of_u32(12, 0)]),
-        ("length of the header", 192, vec![of_u32(12, 192)]),
-        ("length of the header", 255, vec![of_u32(12, 255)]),
-        ("length of the header", 65_984, vec![of_u32(12, 65_984)]),
-        ("flags", 2, vec![of_u32(136, 2)]),
         ("flags", 2, vec![of_u32(136, 2), (104, vec![0; 32])]),
-        ("flags", 1 << 31 | 1, vec![of_u32(136, 1 << 31 | 1)]),
-        // The seeds are present nevertheless.
-        ("flags", 0, vec![of_u32(136, 0)]),
-        ("length of the hasher's name", 65, vec![of_u32(140, 65)]),
-        ("length of the hasher's name", u64::from(u32::MAX), vec![of_u32(140, u32::MAX), of_u32(144, 12)]),
-        ("length of the key type's name", 65, vec![of_u32(148, 65)]),
-        ("length of the key type's name", u64::from(u32::MAX), vec![of_u32(148, u32::MAX)]),
-        ("length of the metadata", 65_537, vec![of_u32(144, 65_537)]),
-        ("length of the metadata", u64::from(u32::MAX), vec![of_u32(144, u32::MAX)]),
+        ("length of the hasher's name", MAX_U32, vec![of_u32(140, u32::MAX), of_u32(144, 12)]),
         // Longer texts than the header has room for, and shorter ones that leave too much.
         ("length of the header", 256, vec![of_u32(144, 47)]),
         ("length of the header", 256, vec![of_u32(144, 1000)]),
@@ -199,35 +191,32 @@ fn other_fields_that_no_writer_fills_so() {
 /// (`kinds` tests whole filters of another kind.)
 #[test]
 fn a_kind_that_no_filter_has() {
+    check_values(&[
+        // Only counts have deadlines that are renewed.
+        ("kind of filter", 52, 4, &[16, 18, 20, 26, 12]),
+        // Keys with tags do not expire.
+        ("kind of filter", 52, 4, &[10, 32, MAX_U32]),
+        ("bits of the reserve", 160, 1, &[1]),
+        ("bits of a tag", 161, 1, &[3]),
+        ("bits of a counter", 162, 1, &[4]),
+        ("bits that extend buckets", 163, 1, &[1]),
+        ("largest capacity", 168, 8, &[1]),
+        ("time to live", 176, 8, &[9]),
+        ("tick", 184, 8, &[1]),
+    ]);
     check_header_fields([
         ("bits of a counter", 0, vec![of_u32(52, 8)]),
-        // Only counts have deadlines that are renewed.
-        ("kind of filter", 16, vec![of_u32(52, 16)]),
-        ("kind of filter", 18, vec![of_u32(52, 18)]),
-        ("kind of filter", 20, vec![of_u32(52, 20)]),
-        ("kind of filter", 26, vec![of_u32(52, 26)]),
-        ("kind of filter", 12, vec![of_u32(52, 12)]),
-        // Keys with tags do not expire.
-        ("kind of filter", 10, vec![of_u32(52, 10)]),
-        ("kind of filter", 32, vec![of_u32(52, 32)]),
-        ("kind of filter", u64::from(u32::MAX), vec![of_u32(52, u32::MAX)]),
         ("bits of the reserve", 0, vec![of_u32(52, 1)]),
         ("bits of the reserve", 13, vec![of_u32(52, 1), (160, vec![13])]),
         // One doubling more than any filter has.
         ("bits of the reserve", 16, vec![of_u32(52, 1), of_u32(44, 30), (160, vec![16]), of_u64(168, 72)]),
-        ("bits of the reserve", 1, vec![(160, vec![1])]),
         ("largest capacity", 39, vec![of_u32(52, 1), (160, vec![1]), of_u64(168, 39)]),
-        ("largest capacity", 1, vec![of_u64(168, 1)]),
         ("bits of a tag", 0, vec![of_u32(52, 2)]),
         ("bits of a tag", 1, vec![of_u32(52, 2), (161, vec![1])]),
         ("bits of a tag", 17, vec![of_u32(52, 2), (161, vec![17])]),
-        ("bits of a tag", 3, vec![(161, vec![3])]),
         ("time to live", 0, vec![of_u32(52, 2), (161, vec![3])]),
-        ("time to live", 9, vec![of_u64(176, 9)]),
         ("tick", 0, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6)]),
         ("tick", 7, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6), of_u64(184, 7)]),
-        ("tick", 1, vec![of_u64(184, 1)]),
-        ("bits that extend buckets", 1, vec![(163, vec![1])]),
         // Of 18 buckets, and of two shards.
         ("bits that extend buckets", 1, vec![of_u32(52, 1), (160, vec![3, 0, 0, 1]), of_u64(168, 72)]),
         (
@@ -236,16 +225,12 @@ fn a_kind_that_no_filter_has() {
             vec![of_u64(16, 2), of_u32(40, 1 << 16), of_u32(52, 1), (160, vec![3, 0, 0, 1]), of_u64(168, 72)],
         ),
         ("bits of a counter", 0, vec![of_u32(52, 4)]),
-        ("bits of a counter", 4, vec![(162, vec![4])]),
         ("bits of a counter", 17, vec![of_u32(52, 4), (162, vec![17])]),
         ("bits of a slot", 45, vec![of_u32(52, 6), (161, vec![16]), (162, vec![16]), of_u64(176, 6), of_u64(184, 1)]),
         // A growing filter with tags of one bit.
         ("bits of a slot", 31, vec![of_u32(52, 9), of_u32(44, 30), (160, vec![1]), (162, vec![1]), of_u64(168, 72)]),
     ]);
-    check_header_fields([
-        ("reserved bytes", "not 0", vec![(164, vec![1])]),
-        ("reserved bytes", "not 0", vec![(167, vec![1])]),
-    ]);
+    check_header_fields([164, 167].map(|at| ("reserved bytes", "not 0", vec![(at, vec![1])])));
 }
 
 #[test]
