@@ -1,4 +1,4 @@
-//! Load and rate of a filter, and the parts of a layout.
+//! The requested rate of a filter, and the parts of a layout.
 
 use crate::layout::Plan;
 use crate::{Builder, CuckooFilter, Layout};
@@ -10,17 +10,6 @@ fn the_requested_rate_is_in_the_config() {
     assert_eq!(rate(CuckooFilter::builder().false_positive_rate(0.25)), Some(0.25));
     assert_eq!(rate(CuckooFilter::builder()), Some(0.001));
     assert_eq!(rate(CuckooFilter::builder().fingerprint_bits(8)), None);
-}
-
-#[test]
-fn load_and_rate_are_computed_from_slots() {
-    let filter = CuckooFilter::<u64>::builder().capacity(0).fingerprint_bits(8).build().unwrap();
-    (0..4).for_each(|hash| filter.hashed().insert(&hash).unwrap());
-    // Four of 16 slots.
-    assert_eq!(filter.load_factor(), 0.25);
-    let stats = filter.stats();
-    assert!((stats.expected_false_positive_rate - 0.007_812_5).abs() < 1e-4);
-    assert_eq!(stats.load_factor, filter.load_factor());
 }
 
 /// A layout with this number of shards of the minimum size.

@@ -71,8 +71,7 @@ fn keys_are_treated_alike_exactly_if_they_are_of_one_class() {
     check(Filter::builder().capacity(1_000).max_capacity(120_000), 60_000);
 }
 
-/// The removal of a key that was never inserted can remove another key's copy. A caller who removes only keys that were admitted
-/// removes no other key's copy.
+/// A caller who removes only keys that were admitted removes no other key's copy. (`crates/reliability` removes others.)
 #[test]
 fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
     // Narrow fingerprints, so that many keys share a class.
@@ -84,8 +83,4 @@ fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
     assert!(leaving.iter().all(|key| filter.remove(key)));
     assert!(staying.iter().all(|key| filter.contains(key)), "no other key lost a copy");
     assert_eq!(filter.len(), staying.len());
-
-    // The mistake: removals of keys that were reported as present, which have no copy of their own.
-    let mistaken = taken_for_present.iter().filter(|key| filter.remove(key)).count();
-    assert!(mistaken > 0 && staying.iter().any(|key| !filter.contains(key)), "{mistaken} copies of others are gone");
 }

@@ -59,16 +59,9 @@ fn something_else_is_no_snapshot() {
     for other in [&b"The first line of some text."[..], &[0; 200], &bytes()[1..], &[bytes(), bytes()].concat()[7..]] {
         assert!(matches!(refusal(other), SnapshotError::NotASnapshot));
     }
-    // Shorter than a header, too.
+    // Shorter than a header, too. (`kinds` cuts a snapshot off anywhere.)
     for short in [&b"h"[..], b"hi", b"text\n", b"\xc0cuckoo\r\n", b"fifteen letters"] {
         assert!(matches!(refusal(short), SnapshotError::NotASnapshot), "{short:?}");
-    }
-    for cut in 0..16 {
-        let error = refusal(&bytes()[..cut]);
-        assert!(
-            matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Header, .. }),
-            "{cut} bytes: {error:?}"
-        );
     }
     let mut as_text = bytes();
     as_text[7] = b'\r';
