@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use testkit::format::Sealed;
-use testkit::written;
+use testkit::{assert_matches, written};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -356,10 +356,8 @@ fn a_time_that_no_filter_has_is_refused() {
         // With a fingerprint one bit wider, tags would be in two words.
         (44, u64::from_le_bytes(sealed.bytes[44..52].try_into().unwrap()) + 1, "bits beside a fingerprint"),
     ] {
-        match read(&sealed.clone().with(at, value.to_le_bytes()).bytes, SECOND) {
-            Err(SnapshotError::Invalid { field, .. }) => assert_eq!(field, named),
-            other => panic!("{named}: {other:?}"),
-        }
+        let result = read(&sealed.clone().with(at, value.to_le_bytes()).bytes, SECOND);
+        assert_matches!(result, Err(SnapshotError::Invalid { field, .. }) if field == named, "{named}");
     }
 }
 

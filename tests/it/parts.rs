@@ -6,7 +6,7 @@ use concurrent_cuckoo_filter::{
 };
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use testkit::written;
+use testkit::{assert_matches, written};
 
 fn builder() -> Builder<u64, StableHashBuilder> {
     CuckooFilter::builder().capacity(1_000_000).hasher(StableHashBuilder::with_seeds(1, 2))
@@ -112,10 +112,7 @@ fn shards_that_a_filter_does_not_have() {
     for (start, end) in [(0, 0), (4, 4), (3, 5), (4, 5), (2, 1), (7, usize::MAX)] {
         let asked = Range { start, end };
         let error = builder().build_shards(asked.clone()).unwrap_err();
-        match &error {
-            BuildError::NoSuchShards { requested: told, shards: SHARDS, .. } => assert_eq!(*told, asked),
-            error => panic!("{error:?}"),
-        }
+        assert_matches!(&error, BuildError::NoSuchShards { requested, shards: SHARDS, .. } if *requested == asked);
         assert!(error.to_string().contains(&format!("shards {start}..{end} ")), "{error}");
     }
     // A part has no shards of another part, and a filter of one shard has no second.

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::thread;
+use testkit::assert_matches;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -177,10 +178,9 @@ fn files_that_may_lack_something_are_refused() {
     file.write_all_at(&2_u64.to_ne_bytes(), 2048).unwrap();
     for other in [len - 1, len + 1, 5000, 4096] {
         file.set_len(other).unwrap();
+        let lengths = (len, other);
         for error in [open(&path).unwrap_err(), reader(&path).unwrap_err()] {
-            assert!(
-                matches!(error, SharedError::WrongLength { expected, found, .. } if (expected, found) == (len, other))
-            );
+            assert_matches!(error, SharedError::WrongLength { expected, found, .. } if (expected, found) == lengths);
         }
     }
     for other in [0, 7, 2000] {

@@ -7,6 +7,7 @@ use concurrent_cuckoo_filter::{
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::time::Duration;
+use testkit::assert_matches;
 use testkit::format::Sealed;
 
 type Mapped = MappedFilter<Filter>;
@@ -138,10 +139,8 @@ fn open_checks_header_and_length_and_check_the_rest() {
         bytes[at] ^= 1;
         fs::write(&path, &bytes).unwrap();
         let mapped = Mapped::open(&path).unwrap();
-        match mapped.check() {
-            Err(SnapshotError::Damaged { place: found, .. }) => assert_eq!(found.to_string(), place),
-            other => panic!("{place}: {other:?}"),
-        }
+        let error = mapped.check().unwrap_err();
+        assert_matches!(error, SnapshotError::Damaged { place: found, .. } if found.to_string() == place, "{place}");
     }
     // The trailer has the number of stored keys.
     let mut bytes = good.clone();
@@ -164,10 +163,7 @@ fn a_header_that_announces_more_than_an_address_space() {
     let path = folder.path();
     fs::write(&path, &bytes.bytes).unwrap();
     let error = Mapped::open(&path).map(drop).unwrap_err();
-    assert!(
-        matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 2, .. }, .. }),
-        "{error:?}"
-    );
+    assert_matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 2, .. }, .. });
 }
 
 #[test]
@@ -190,13 +186,11 @@ fn open_refuses_other_hashers_key_types_parts_and_no_files() {
     assert!(matches!(Mapped::open(&path), Err(SnapshotError::Truncated { place: SnapshotPlace::Header, .. })));
     fs::remove_file(&path).unwrap();
     for (path, kind) in [(&path, ErrorKind::NotFound), (&folder.0, ErrorKind::InvalidInput)] {
-        match Mapped::open(path) {
-            Err(SnapshotError::Io(error)) => {
-                assert_eq!(error.kind(), kind);
-                assert!(error.to_string().contains("mapped-refused"), "{error}");
-            }
-            other => panic!("{other:?}"),
-        }
+        assert_matches!(
+            Mapped::open(path),
+            Err(SnapshotError::Io(error)) if error.kind() == kind && error.to_string().contains("mapped-refused"),
+            "{kind:?}"
+        );
     }
 }
 

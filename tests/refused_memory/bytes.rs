@@ -3,6 +3,7 @@
 use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART};
 use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError, StableHashBuilder};
 use std::sync::atomic::Ordering;
+use testkit::assert_matches;
 
 /// A shard of 2658 buckets of 128 bits.
 const SHARD: usize = 2658 * 16;
@@ -25,14 +26,9 @@ fn the_bytes_that_are_refused_are_told() {
         builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()
     };
     let (filter, other, mut written) = (build(), build(), Vec::new());
-    match refused(|| filter.merge_from(&other)) {
-        Err(MergeError::OutOfMemory { bytes, .. }) => assert_eq!(bytes, SHARD),
-        result => panic!("{result:?}"),
-    }
-    match refused(|| filter.write_to(&mut written)) {
-        // Padded to a whole line of the file.
-        Err(SnapshotError::OutOfMemory { bytes, .. }) => assert_eq!(bytes, SHARD.next_multiple_of(64)),
-        result => panic!("{result:?}"),
-    }
+    assert_matches!(refused(|| filter.merge_from(&other)), Err(MergeError::OutOfMemory { bytes: SHARD, .. }));
+    // Padded to a whole line of the file.
+    let error = refused(|| filter.write_to(&mut written)).unwrap_err();
+    assert_matches!(error, SnapshotError::OutOfMemory { bytes, .. } if bytes == SHARD.next_multiple_of(64));
     assert_eq!(REFUSED.load(Ordering::Relaxed), 2);
 }

@@ -32,6 +32,20 @@ pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slo
 pub use thousands::thousands;
 pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};
 
+/// Asserts that a value matches a pattern. A failure prints the value, behind the text that follows the pattern.
+#[macro_export]
+macro_rules! assert_matches {
+    ($value:expr, $pattern:pat $(if $guard:expr)?) => {
+        $crate::assert_matches!($value, $pattern $(if $guard)?, "not the expected value")
+    };
+    ($value:expr, $pattern:pat $(if $guard:expr)?, $($text:tt)+) => {
+        match $value {
+            $pattern $(if $guard)? => {}
+            other => panic!("{}: {other:?}", format_args!($($text)+)),
+        }
+    };
+}
+
 /// Returns the number for the long form of a check if `CUCKOO_FULL` is set, else the one for the short form.
 pub fn choose<T>(full: T, short: T) -> T {
     if std::env::var_os("CUCKOO_FULL").is_some() { full } else { short }

@@ -5,6 +5,7 @@ use crate::support::{Stable as Filter, bytes_of, hasher, stable};
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotPlace, SnapshotReader};
 use proptest::prelude::*;
 use std::io::{self, ErrorKind, Read};
+use testkit::assert_matches;
 use testkit::format::Sealed;
 
 /// The bytes of the header: its fields, the names of the hash function and of the key type, the metadata, zeros, the checksum.
@@ -43,10 +44,9 @@ fn the_damaged_shard_is_named() {
     let (rest, second) = rest.split_at(rest.len() - shard);
     let (header, first) = rest.split_at(rest.len() - shard);
     let in_another_order = Filter::read_from(&[header, second, first, trailer].concat()[..], hasher());
-    let is_second = |found: &String| found == "1";
-    assert!(
-        matches!(&in_another_order, Err(SnapshotError::Invalid { field: "number of the shard", found, .. }) if is_second(found)),
-        "{in_another_order:?}"
+    assert_matches!(
+        in_another_order,
+        Err(SnapshotError::Invalid { field: "number of the shard", found, .. }) if found == "1"
     );
 }
 
@@ -80,10 +80,7 @@ fn an_error_of_the_writer_is_returned() {
     for length in 0..small().len() {
         let mut room = vec![0; length];
         let result = filter.snapshot().metadata(b"offset 17").write_to(&mut room[..]);
-        assert!(
-            matches!(result, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::WriteZero),
-            "{length} bytes"
-        );
+        assert_matches!(result, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::WriteZero, "{length}");
     }
 }
 

@@ -5,7 +5,7 @@ use concurrent_cuckoo_filter::{CountingFilter, FilterView, SnapshotError, Snapsh
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use testkit::format::{Layout, Sealed, fingerprints, records};
-use testkit::written;
+use testkit::{assert_matches, written};
 
 const HEAD: usize = 64;
 
@@ -174,12 +174,11 @@ fn fingerprints_that_a_table_cannot_hold_are_refused() {
             read(&Sealed::new(bytes.clone()).with(whole.header + place, word.to_le_bytes()).bytes).map(drop)
         };
         with(value ^ 32 | 1).unwrap();
-        match with(stranger) {
-            Err(SnapshotError::Invalid {
-                place: SnapshotPlace::Table { number: 0, .. }, field: "fingerprint", ..
-            }) => {}
-            other => panic!("{stranger:x}: {other:?}"),
-        }
+        assert_matches!(
+            with(stranger),
+            Err(SnapshotError::Invalid { place: SnapshotPlace::Table { number: 0, .. }, field: "fingerprint", .. }),
+            "{stranger:x}"
+        );
     }
 }
 

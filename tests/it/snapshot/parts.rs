@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, io};
-use testkit::{watchdog, written};
+use testkit::{assert_matches, watchdog, written};
 
 const PROCESSES: usize = 4;
 
@@ -198,10 +198,7 @@ fn a_part_that_is_not_joined() {
         let part = build.part(&1_u64, shards.clone());
         let mut rest = &part[..];
         let error = Filter::read_from(&mut rest, hasher()).unwrap_err();
-        match &error {
-            SnapshotError::PartAlone { part, shards: 3, .. } => assert_eq!(*part, shards),
-            error => panic!("{error:?}"),
-        }
+        assert_matches!(&error, SnapshotError::PartAlone { part, shards: 3, .. } if *part == shards);
         assert!(error.to_string().contains(told) && error.to_string().contains("`CuckooFilter::join`"), "{error}");
         assert_eq!(part.len() - rest.len(), 256);
     }
@@ -222,10 +219,8 @@ fn parts_of_filters_that_were_built_differently() {
         ([first.clone(), Build { keys: (1, 3), ..USUAL }.part(&1_u64, 1..2)], "hasher or its seeds"),
         ([first, of_strings], "type of the keys"),
     ] {
-        match refusal(&parts) {
-            SnapshotError::PartsDiffer { what, part: 1, .. } => assert_eq!(what, difference),
-            error => panic!("{difference}: {error:?}"),
-        }
+        let error = refusal(&parts);
+        assert_matches!(error, SnapshotError::PartsDiffer { what, part: 1, .. } if what == difference, "{difference}");
     }
 }
 
@@ -244,10 +239,7 @@ fn parts_of_filters_that_differ_in_one_option() {
         ([grows(1000), grows(1001)], "largest capacity"),
     ] {
         let error = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), Vec::new()).unwrap_err();
-        assert!(
-            matches!(error, SnapshotError::PartsDiffer { what, part: 1, .. } if what == difference),
-            "{difference}: {error}"
-        );
+        assert_matches!(error, SnapshotError::PartsDiffer { what, part: 1, .. } if what == difference, "{difference}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::hash::Hash;
 use std::io::{self, ErrorKind, Write};
 use testkit::format::Sealed;
-use testkit::written;
+use testkit::{assert_matches, written};
 
 type Filter = StableOf<str>;
 
@@ -72,10 +72,7 @@ fn something_else_is_no_snapshot() {
 fn a_version_that_is_not_known() {
     for version in [0_u32, 1, 3, u32::MAX] {
         let error = refusal(&sealed().with(8, version.to_le_bytes()).bytes);
-        assert!(
-            matches!(error, SnapshotError::UnknownVersion { found, known: 2, .. } if found == version),
-            "{error:?}"
-        );
+        assert_matches!(error, SnapshotError::UnknownVersion { found, known: 2, .. } if found == version);
         assert!(error.to_string().contains(&format!("format {version};")), "{error}");
     }
 }
@@ -312,12 +309,8 @@ fn the_shards_or_the_trailer_of_another_snapshot() {
 #[test]
 fn another_hasher() {
     let error = error(CuckooFilter::<String, _>::read_from(&bytes()[..], DefaultHashBuilder::with_seeds(1, 2, 0, 0)));
-    match &error {
-        SnapshotError::HasherMismatch { saved, given, .. } => {
-            assert_eq!((&saved[..], *given), ("siphash-1-3", DefaultHashBuilder::NAME))
-        }
-        error => panic!("{error:?}"),
-    }
+    let names = ("siphash-1-3", DefaultHashBuilder::NAME);
+    assert_matches!(&error, SnapshotError::HasherMismatch { saved, given, .. } if (&saved[..], *given) == names);
     let message = error.to_string();
     assert!(message.contains("\"siphash-1-3\"") && message.contains("\"ahash-"), "{message}");
     let bytes = bytes();
