@@ -6,7 +6,7 @@ use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, Stab
 use peak_alloc::PeakAlloc;
 use std::sync::{Mutex, PoisonError};
 use testkit::format::Sealed;
-use testkit::written;
+use testkit::{hasher, written};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -14,10 +14,6 @@ static MEMORY: PeakAlloc = PeakAlloc;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_seeds(1, 2)
-}
 
 fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<u8> {
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(stripes);

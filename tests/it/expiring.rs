@@ -257,8 +257,7 @@ fn a_pause_of_any_length_uses_no_epochs_up() {
 /// Where a step is no whole number of nanoseconds, all ticks together are longer than the time to live.
 #[test]
 fn a_key_lives_one_tick_longer_at_the_most_however_short_it_is() {
-    let filter = ExpiringFilter::<u64, _>::builder().capacity(100).time_to_live(Duration::from_nanos(300)).steps(254);
-    let filter = filter.hasher(hasher()).build().unwrap();
+    let filter = builder(100).time_to_live(Duration::from_nanos(300)).steps(254).build().unwrap();
     filter.insert(&1).unwrap();
     filter.advance_to(Duration::from_nanos(299));
     assert!(filter.contains(&1));
@@ -391,19 +390,15 @@ fn merged_keys_have_the_time_that_was_left_to_them() {
 /// The clock of a filter ends where that of its files does.
 #[test]
 fn what_is_written_at_the_end_of_time_is_read() {
-    let second = Duration::from_secs(1);
-    let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(6 * second).build().unwrap();
+    let filter = builder(100).time_to_live(6 * SECOND).build().unwrap();
     filter.advance_to(Duration::MAX);
     filter.advance();
     filter.insert(&1).unwrap();
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    let read = ExpiringFilter::<u64>::read_from(&bytes[..], filter.hasher().clone()).unwrap();
-    assert!(read.contains(&1));
+    assert!(Seen::read_from(&bytes_of(&filter)[..], hasher()).unwrap().contains(&1));
     let longest = Duration::from_nanos(u64::MAX);
-    let build = |time| ExpiringFilter::<u64>::builder().capacity(100).time_to_live(time).build();
+    let build = |time| builder(100).time_to_live(time).build();
     assert!(build(longest).is_ok());
-    let error = build(longest + second).unwrap_err();
+    let error = build(longest + SECOND).unwrap_err();
     assert!(matches!(error, BuildError::TimeToLiveTooLong { .. }), "{error}");
 }
 

@@ -1,7 +1,6 @@
 //! Merges: all contents of one filter stored in another. (`model` checks every answer and refusal, `kinds` every kind.)
 
-use crate::support::{Stable as Filter, stable};
-use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use crate::support::{Stable as Filter, stable, stable_builder};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::{Done, watchdog};
@@ -15,10 +14,7 @@ fn of_keys(capacity: usize, bits: u32, keys: impl IntoIterator<Item = u64>) -> F
 /// Keys have the same places with any number of stripes.
 #[test]
 fn merge_takes_filters_of_other_stripes() {
-    let striped = |stripes| {
-        let builder = CuckooFilter::<u64>::builder().capacity(1000).fingerprint_bits(16).stripes(stripes);
-        builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()
-    };
+    let striped = |stripes| stable_builder::<u64>(1000, 16).stripes(stripes).build().unwrap();
     let (a, b) = (striped(1), striped(64));
     (0..1000).for_each(|key| b.insert(&key).unwrap());
     assert_eq!(a.merge_from(&b).unwrap().inserted, 1000);

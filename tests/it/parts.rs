@@ -6,10 +6,10 @@ use concurrent_cuckoo_filter::{
 };
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use testkit::{assert_matches, written};
+use testkit::{assert_matches, hasher, written};
 
 fn builder() -> Builder<u64, StableHashBuilder> {
-    CuckooFilter::builder().capacity(1_000_000).hasher(StableHashBuilder::with_seeds(1, 2))
+    CuckooFilter::builder().capacity(1_000_000).hasher(hasher())
 }
 
 const SHARDS: usize = 4;
@@ -61,7 +61,7 @@ fn a_part_is_written_as_the_filter_would_write_it() {
     });
     let rest = [0..1, 3..4].map(|shards| written(|to| builder().build_shards(shards).unwrap().snapshot().write_to(to)));
     let parts = [&rest[1][..], &unique, &rest[0]];
-    let joined = CuckooFilter::<u64, _>::join(parts, StableHashBuilder::with_seeds(1, 2)).unwrap();
+    let joined = CuckooFilter::<u64, _>::join(parts, hasher()).unwrap();
     assert!(mine.iter().all(|&hash| joined.hashed().contains(&hash)));
 }
 
@@ -157,7 +157,7 @@ fn hashes_text_as_its_bytes<S: BuildHasher + Clone>(hasher: S) {
 
 #[test]
 fn text_given_as_bytes_has_the_hash_of_the_text() {
-    hashes_text_as_its_bytes(StableHashBuilder::with_seeds(1, 2));
+    hashes_text_as_its_bytes(hasher());
     hashes_text_as_its_bytes(DefaultHashBuilder::with_seeds(1, 2, 3, 4));
     hashes_text_as_its_bytes(std::hash::RandomState::new());
     hashes_text_as_its_bytes(WellMixed(std::hash::RandomState::new()));

@@ -247,9 +247,7 @@ fn no_contents_keep_a_lookup_from_its_end() {
     let folder = Folder::new("shared-scribbled");
     let path = folder.path();
     for bits in [8, 13, 16, 24, 31] {
-        let builder = CuckooFilter::<u64, _>::builder().capacity(2000).fingerprint_bits(bits);
-        let filter =
-            SharedFilter::create_or_replace(&path, builder.hasher(StableHashBuilder::with_seeds(3, 4))).unwrap();
+        let filter = SharedFilter::create_or_replace(&path, builder(2000).fingerprint_bits(bits)).unwrap();
         let (seen, whole) = (reader(&path).unwrap(), fs::read(&path).unwrap());
         let mut scribbler = Command::new(std::env::current_exe().unwrap())
             .args(["shared::no_contents_keep_a_lookup_from_its_end", "--exact"])

@@ -1,7 +1,9 @@
-//! A hash function, pools, user code that panics and the checks after it, and folders for files.
+//! Filters of a stable hash function, pools, user code that panics and the checks after it, and folders for files.
 
 use concurrent_cuckoo_filter::kind::Kind;
-use concurrent_cuckoo_filter::{CuckooFilter, Filter, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{
+    Builder, CuckooFilter, Filter, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder,
+};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -13,17 +15,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process, thread};
 use testkit::written;
 
-/// The same in every process.
-pub(crate) fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_seeds(1, 2)
-}
+pub(crate) use testkit::hasher;
 
 /// A filter whose keys have the same places each time.
 pub(crate) type StableOf<K> = CuckooFilter<K, StableHashBuilder>;
 pub(crate) type Stable = StableOf<u64>;
 
+pub(crate) fn stable_builder<K: ?Sized>(capacity: usize, bits: u32) -> Builder<K, StableHashBuilder> {
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher())
+}
+
 pub(crate) fn stable_of<K: ?Sized>(capacity: usize, bits: u32) -> StableOf<K> {
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build().unwrap()
+    stable_builder(capacity, bits).build().unwrap()
 }
 
 pub(crate) fn stable(capacity: usize, bits: u32) -> Stable {
@@ -31,8 +34,13 @@ pub(crate) fn stable(capacity: usize, bits: u32) -> Stable {
 }
 
 pub(crate) fn stable_growing<K: ?Sized>(capacity: usize, max_capacity: usize, bits: u32) -> StableOf<K> {
-    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
-    builder.hasher(hasher()).build().unwrap()
+    stable_builder(capacity, bits).max_capacity(max_capacity).build().unwrap()
+}
+
+/// Inserts the keys below `keys`.
+pub(crate) fn with_keys(filter: Stable, keys: u64) -> Stable {
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
+    filter
 }
 
 pub(crate) fn bytes_of<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>, metadata: &[u8]) -> Vec<u8> {

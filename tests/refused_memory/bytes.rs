@@ -1,9 +1,9 @@
 //! An error about memory names the number of bytes that were refused.
 
 use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART};
-use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError};
 use std::sync::atomic::Ordering;
-use testkit::assert_matches;
+use testkit::{assert_matches, hasher};
 
 /// A shard of 2658 buckets of 128 bits.
 const SHARD: usize = 2658 * 16;
@@ -23,7 +23,7 @@ fn the_bytes_that_are_refused_are_told() {
     LEFT.store(usize::MAX, Ordering::Relaxed);
     let build = || {
         let builder = CuckooFilter::<u64>::builder().capacity(10_000).fingerprint_bits(32);
-        builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()
+        builder.hasher(hasher()).build().unwrap()
     };
     let (filter, other, mut written) = (build(), build(), Vec::new());
     assert_matches!(refused(|| filter.merge_from(&other)), Err(MergeError::OutOfMemory { bytes: SHARD, .. }));

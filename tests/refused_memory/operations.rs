@@ -10,17 +10,13 @@ use rayon::ThreadPoolBuilder;
 use std::env;
 use std::process::Command;
 use std::sync::atomic::Ordering;
-use testkit::{watchdog, written};
+use testkit::{hasher, watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 /// Three shards.
 const CAPACITY: usize = 600_000;
 const KEYS: u64 = 200_000;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_seeds(1, 2)
-}
 
 fn build() -> Result<Filter, BuildError> {
     CuckooFilter::builder().capacity(CAPACITY).fingerprint_bits(32).hasher(hasher()).build()

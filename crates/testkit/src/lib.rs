@@ -25,6 +25,8 @@ pub mod stress;
 mod thousands;
 mod threads;
 
+use concurrent_cuckoo_filter::StableHashBuilder;
+
 pub use answer::{Answer, MAX_COPIES};
 pub use input::{Input, is_one_of};
 pub use model::{Model, Places};
@@ -49,6 +51,11 @@ macro_rules! assert_matches {
 /// Returns the number for the long form of a check if `CUCKOO_FULL` is set, else the one for the short form.
 pub fn choose<T>(full: T, short: T) -> T {
     if std::env::var_os("CUCKOO_FULL").is_some() { full } else { short }
+}
+
+/// Returns a hash function that is the same in every process.
+pub fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_seeds(1, 2)
 }
 
 /// Returns the bytes that `write` writes.

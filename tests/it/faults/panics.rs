@@ -1,8 +1,7 @@
 //! A `Hash` panics at each key of every operation, or an iterator at each of its calls: the panic reaches the caller, nothing
 //! stays locked, and no other key is lost. (`snapshots` tests the calls of a snapshot.)
 
-use crate::support::{Bomb, bombs, hasher, is_usable, panics, pool, silence_panics};
-use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use crate::support::{Bomb, StableOf, bombs, is_usable, panics, pool, silence_panics, stable_builder};
 use rayon::ThreadPool;
 use testkit::{thousands, watchdog};
 
@@ -10,7 +9,7 @@ use testkit::{thousands, watchdog};
 const MEANT: &[&str] = &["the bomb", "the iterator"];
 
 /// Always the same seeds, so that no two keys share a class.
-type Filter = CuckooFilter<Bomb, StableHashBuilder>;
+type Filter = StableOf<Bomb>;
 
 /// Keys that are in the filter before, and stay.
 const OLD: std::ops::Range<u64> = 1 << 40..(1 << 40) + 500;
@@ -30,8 +29,7 @@ const MANY_SHARDS: usize = 3_200_000;
 
 /// A filter with these keys, which stay. It has one stripe per shard, so that a lock that stays blocks everything.
 fn holding(capacity: usize, old: &[Bomb]) -> Filter {
-    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(32).stripes(1);
-    let filter = builder.hasher(hasher()).build().unwrap();
+    let filter = stable_builder(capacity, 32).stripes(1).build().unwrap();
     assert_eq!(filter.insert_batch(old).inserted, old.len());
     filter
 }

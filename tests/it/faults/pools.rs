@@ -2,12 +2,10 @@
 //! panics. A thread that waits for a task may take any other one meanwhile, so nothing may be locked while it waits. (`bulk` tests
 //! tasks of `join` and `scope` that load one filter, and a `Hash` that uses rayon.)
 
-use crate::support::{hasher, is_usable, panics, pool};
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
+use crate::support::{Stable as Filter, is_usable, panics, pool, stable_builder};
+use concurrent_cuckoo_filter::SnapshotReader;
 use rayon::prelude::*;
 use testkit::{watchdog, written};
-
-type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 /// The keys of a task: enough to be sorted by shard.
 const KEYS: u64 = 5000;
@@ -15,10 +13,8 @@ const TASKS: u64 = 12;
 
 /// Filters of one shard and one stripe, and of three shards.
 fn filters() -> [Filter; 2] {
-    [(200_000, 1), (600_000, 64)].map(|(capacity, stripes)| {
-        let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(32).stripes(stripes);
-        builder.hasher(hasher()).build().unwrap()
-    })
+    [(200_000, 1), (600_000, 64)]
+        .map(|(capacity, stripes)| stable_builder(capacity, 32).stripes(stripes).build().unwrap())
 }
 
 fn keys_of(task: u64) -> Vec<u64> {

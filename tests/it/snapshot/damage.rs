@@ -1,7 +1,7 @@
 //! Snapshots that arrive incomplete or are made up: an error or a filter that works, never a panic. (`kinds` tests damage to each
 //! byte.)
 
-use crate::support::{Stable as Filter, bytes_of, hasher, stable};
+use crate::support::{Stable as Filter, bytes_of, hasher, stable, with_keys};
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotPlace, SnapshotReader};
 use proptest::prelude::*;
 use std::io::{self, ErrorKind, Read};
@@ -14,9 +14,7 @@ const HEADER: usize = 256;
 const TRAILER: usize = 64;
 
 fn snapshot(capacity: usize, bits: u32, keys: u64) -> Vec<u8> {
-    let filter = stable(capacity, bits);
-    (0..keys).for_each(|key| filter.insert(&key).unwrap());
-    bytes_of(&filter, b"offset 17")
+    bytes_of(&with_keys(stable(capacity, bits), keys), b"offset 17")
 }
 
 fn small() -> Vec<u8> {

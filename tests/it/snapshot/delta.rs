@@ -1,6 +1,6 @@
 //! The changes between two snapshots, applied to a filter that was loaded from the first.
 
-use crate::support::{Stable as Filter, bytes_of, hasher, stable, stable_growing};
+use crate::support::{Stable as Filter, bytes_of, hasher, stable, stable_builder, stable_growing, stable_of};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -282,13 +282,11 @@ fn filters_that_were_built_differently_have_no_delta() {
     let grows: Filter = stable_growing(20, 200, 13);
     let refused = grows.apply_delta(&delta[..]).unwrap_err();
     assert!(matches!(refused, SnapshotError::DeltaOfAnother { what: "size", .. }), "{refused:?}");
-    let other_keys = CuckooFilter::<u64, _>::builder().capacity(20).fingerprint_bits(13);
-    let other_keys = other_keys.hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
+    let other_keys: Filter = stable_builder(20, 13).hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
     assert!(matches!(other_keys.apply_delta(&delta[..]), Err(SnapshotError::HasherMismatch { .. })));
     let refused = self::delta(&bytes_of(&other_keys, b""), &new);
     assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "hasher or its seeds", .. })), "{refused:?}");
-    let of_texts =
-        CuckooFilter::<String, _>::builder().capacity(20).fingerprint_bits(13).hasher(hasher()).build().unwrap();
+    let of_texts = stable_of::<String>(20, 13);
     assert!(matches!(of_texts.apply_delta(&delta[..]), Err(SnapshotError::KeyTypeMismatch { .. })));
     let two = stable(300_000, 4);
     let part = written(|to| two.snapshot().shards(0..1).write_to(to));

@@ -1,7 +1,7 @@
 //! The result of `save` in a folder: one complete file, with the right permissions.
 
-use crate::support::Folder;
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use crate::support::{Folder, Stable, hasher};
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader};
 use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
@@ -66,19 +66,13 @@ fn what_cannot_be_saved_leaves_no_file() {
     assert_eq!(names(&folder.0), ["filter"]);
 }
 
-type Stable = CuckooFilter<u64, StableHashBuilder>;
-
 type Way = fn(&Path) -> Result<Stable, SnapshotError>;
 
 const WAYS: [Way; 3] = [
     |path| Stable::load(path),
     |path| SnapshotReader::open(path)?.in_parallel().into_filter(),
-    |path| SnapshotReader::open(path)?.into_filter_with_hasher(stable()),
+    |path| SnapshotReader::open(path)?.into_filter_with_hasher(hasher()),
 ];
-
-fn stable() -> StableHashBuilder {
-    StableHashBuilder::with_seeds(1, 2)
-}
 
 /// The kind of a system error that names this file and has the system's own error as its source.
 #[track_caller]
@@ -187,7 +181,7 @@ mod unix {
 fn every_way_of_loading_takes_the_whole_file() {
     let folder = Folder::new("file-longer");
     let path = &folder.0.join("filter");
-    let saved = Stable::with_capacity_and_hasher(100, stable());
+    let saved = Stable::with_capacity_and_hasher(100, hasher());
     saved.insert(&7).unwrap();
     saved.save(path).unwrap();
     for load in WAYS {

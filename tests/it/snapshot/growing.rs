@@ -1,6 +1,6 @@
 //! Growing filters: saved while they grow, and loaded.
 
-use crate::support::{Stable as Filter, bytes_of, check_equal, hasher, stable_growing};
+use crate::support::{Stable as Filter, bytes_of, check_equal, hasher, stable_growing, with_keys};
 use concurrent_cuckoo_filter::{CountingFilter, FilterView, SnapshotError, SnapshotPlace, SnapshotReader};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,9 +10,7 @@ use testkit::{assert_matches, written};
 const HEAD: usize = 64;
 
 fn filled(capacity: usize, max_capacity: usize, bits: u32, keys: u64) -> Filter {
-    let filter = stable_growing(capacity, max_capacity, bits);
-    (0..keys).for_each(|key| filter.insert(&key).unwrap());
-    filter
+    with_keys(stable_growing(capacity, max_capacity, bits), keys)
 }
 
 fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {

@@ -1,14 +1,13 @@
 //! Snapshots that are checked on several threads while they are read: the same filters, and the same errors.
 
-use crate::support::{Stable as Filter, bytes_of, hasher, pool, stable};
+use crate::support::{Stable as Filter, bytes_of, hasher, pool, stable, with_keys};
 use concurrent_cuckoo_filter::kind::Plain;
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
 use std::io::{self, Read};
 
 fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
-    let filter = stable(900_000, bits);
+    let filter = with_keys(stable(900_000, bits), keys);
     assert!(filter.config().shards > 3);
-    (0..keys).for_each(|key| filter.insert(&key).unwrap());
     bytes_of(&filter, b"offset 17")
 }
 
