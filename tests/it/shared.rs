@@ -31,8 +31,7 @@ fn reader(path: &Path) -> Result<SharedReader<Filter>, SharedError> {
 
 #[test]
 fn what_is_stored_is_seen_at_once_and_there_again() {
-    let folder = Folder::new("shared-seen");
-    let path = folder.path();
+    let (folder, path) = Folder::with_path("shared-seen");
     for capacity in [0, 100, 20_000, 1_500_000] {
         let filter = SharedFilter::create(&path, builder(capacity)).unwrap();
         let seen = reader(&path).unwrap();
@@ -65,8 +64,7 @@ fn what_is_stored_is_seen_at_once_and_there_again() {
 
 #[test]
 fn there_is_one_writer_and_its_file_is_its_own() {
-    let folder = Folder::new("shared-writer");
-    let path = folder.path();
+    let (folder, path) = Folder::with_path("shared-writer");
     let filter = SharedFilter::create(&path, builder(100)).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let own = u64::from(std::process::id());
@@ -83,8 +81,7 @@ fn there_is_one_writer_and_its_file_is_its_own() {
 
 #[test]
 fn a_filter_is_replaced_under_its_readers() {
-    let folder = Folder::new("shared-replaced");
-    let path = folder.path();
+    let (folder, path) = Folder::with_path("shared-replaced");
     let old = SharedFilter::create_or_replace(&path, builder(100)).unwrap();
     old.writer().unwrap().insert(&1).unwrap();
     let mut seen = reader(&path).unwrap();
@@ -103,8 +100,7 @@ fn a_filter_is_replaced_under_its_readers() {
 #[test]
 fn a_sparse_copy_is_allocated_when_it_is_opened() {
     use std::os::unix::fs::MetadataExt;
-    let folder = Folder::new("shared-sparse");
-    let path = folder.path();
+    let (_folder, path) = Folder::with_path("shared-sparse");
     SharedFilter::create(&path, builder(1_000_000)).unwrap().close().unwrap();
     let (bytes, blocks) = (fs::read(&path).unwrap(), || fs::metadata(&path).unwrap().blocks());
     let allocated = blocks();
@@ -121,8 +117,7 @@ fn a_sparse_copy_is_allocated_when_it_is_opened() {
 /// readers.
 #[test]
 fn one_of_several_that_create_or_replace_a_file_is_its_writer() {
-    let folder = Folder::new("shared-race");
-    let path = folder.path();
+    let (folder, path) = Folder::with_path("shared-race");
     for round in 0..50 {
         let ready = Barrier::new(4);
         let create = || {
@@ -191,8 +186,7 @@ fn files_that_may_lack_something_are_refused() {
 
 #[test]
 fn other_filters_are_refused_by_name() {
-    let folder = Folder::new("shared-other");
-    let path = folder.path();
+    let (folder, path) = Folder::with_path("shared-other");
     drop(SharedFilter::create(&path, builder(100)).unwrap());
     let error = SharedReader::<CuckooFilter<String, StableHashBuilder>>::open(&path).unwrap_err();
     assert!(matches!(error, SharedError::Header(SnapshotError::KeyTypeMismatch { .. })), "{error}");
@@ -218,8 +212,7 @@ fn other_filters_are_refused_by_name() {
 /// Random changes of the description and of the state: half of the bytes of a word, or one bit.
 #[test]
 fn no_header_makes_a_reader_or_a_writer_panic() {
-    let folder = Folder::new("shared-header");
-    let path = folder.path();
+    let (_folder, path) = Folder::with_path("shared-header");
     drop(SharedFilter::create(&path, builder(1000)).unwrap());
     let whole = fs::read(&path).unwrap();
     let file = File::options().write(true).open(&path).unwrap();
@@ -244,8 +237,7 @@ fn no_contents_keep_a_lookup_from_its_end() {
     if let Some(path) = std::env::var_os(SCRIBBLED) {
         scribble(Path::new(&path));
     }
-    let folder = Folder::new("shared-scribbled");
-    let path = folder.path();
+    let (_folder, path) = Folder::with_path("shared-scribbled");
     for bits in [8, 13, 16, 24, 31] {
         let filter = SharedFilter::create_or_replace(&path, builder(2000).fingerprint_bits(bits)).unwrap();
         let (seen, whole) = (reader(&path).unwrap(), fs::read(&path).unwrap());

@@ -227,6 +227,13 @@ impl Folder {
         Folder(path)
     }
 
+    /// A folder, and the path of the file in it that most tests need.
+    pub(crate) fn with_path(name: &str) -> (Self, PathBuf) {
+        let folder = Folder::new(name);
+        let path = folder.path();
+        (folder, path)
+    }
+
     /// A folder with a file of these bytes, for the test of this thread.
     pub(crate) fn file_of(bytes: &[u8]) -> Self {
         let folder = Folder::new(&format!("{:?}", thread::current().id()));

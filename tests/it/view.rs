@@ -125,8 +125,7 @@ fn filters_of_300_million_keys_answer_alike_in_every_way() {
 /// (`kinds` tests the errors of `open`.)
 #[test]
 fn open_checks_header_and_length_and_check_the_rest() {
-    let folder = Folder::new("mapped-damaged");
-    let path = folder.path();
+    let (_folder, path) = Folder::with_path("mapped-damaged");
     let good = bytes_of(&filter(300_000, 4, 1000));
     let record = (good.len() - 256 - 64) / 2;
     for (at, place) in [
@@ -159,17 +158,13 @@ fn a_header_that_announces_more_than_an_address_space() {
     let bytes = Sealed::new(bytes_of(&filter(300_000, 4, 10)))
         .with(16, (1_u64 << 40).to_le_bytes())
         .with(32, (1_u64 << 40).to_le_bytes());
-    let folder = Folder::new("mapped-large");
-    let path = folder.path();
-    fs::write(&path, &bytes.bytes).unwrap();
-    let error = Mapped::open(&path).map(drop).unwrap_err();
+    let error = Mapped::open(Folder::file_of(&bytes.bytes).path()).map(drop).unwrap_err();
     assert_matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 2, .. }, .. });
 }
 
 #[test]
 fn open_refuses_other_hashers_key_types_parts_and_no_files() {
-    let folder = Folder::new("mapped-refused");
-    let path = folder.path();
+    let (folder, path) = Folder::with_path("mapped-refused");
     let filter = filter(300_000, 4, 1000);
     filter.save(&path).unwrap();
     assert!(Mapped::open_with_hasher(&path, StableHashBuilder::with_seeds(1, 2)).is_ok());
@@ -197,8 +192,7 @@ fn open_refuses_other_hashers_key_types_parts_and_no_files() {
 /// The new file replaces the old one, which stays unchanged for those who have mapped it.
 #[test]
 fn a_mapped_filter_stays_what_it_was_when_another_is_saved() {
-    let folder = Folder::new("mapped-replaced");
-    let path = folder.path();
+    let (_folder, path) = Folder::with_path("mapped-replaced");
     let filter = filter(10_000, 32, 5000);
     filter.save(&path).unwrap();
     let old = Mapped::open(&path).unwrap();
@@ -215,8 +209,7 @@ fn a_mapped_filter_stays_what_it_was_when_another_is_saved() {
 #[test]
 fn a_file_that_is_changed_under_it_gives_other_answers() {
     use std::os::unix::fs::FileExt;
-    let folder = Folder::new("mapped-changed");
-    let path = folder.path();
+    let (_folder, path) = Folder::with_path("mapped-changed");
     let filter = filter(10_000, 16, 10_000);
     filter.save(&path).unwrap();
     let mapped = Mapped::open(&path).unwrap();

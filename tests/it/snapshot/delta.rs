@@ -1,7 +1,7 @@
 //! The changes between two snapshots, applied to a filter that was loaded from the first.
 
 use crate::support::{Stable as Filter, bytes_of, hasher, stable, stable_builder, stable_growing, stable_of};
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader, StableHashBuilder};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;

@@ -25,8 +25,7 @@ fn names(folder: &Path) -> Vec<OsString> {
 fn several_that_save_to_one_path_do_not_mix() {
     const ROUNDS: u64 = 50;
     let _alive = watchdog();
-    let folder = Folder::new("file-several");
-    let path = &folder.0.join("filter");
+    let (folder, path) = &Folder::with_path("file-several");
     filter(7).save(path).unwrap();
     let barrier = &Barrier::new(3);
     std::thread::scope(|scope| {
@@ -55,8 +54,7 @@ fn several_that_save_to_one_path_do_not_mix() {
 
 #[test]
 fn what_cannot_be_saved_leaves_no_file() {
-    let folder = Folder::new("file-refused");
-    let path = folder.0.join("filter");
+    let (folder, path) = Folder::with_path("file-refused");
     assert!(filter(7).snapshot().metadata(&[0; 65_537]).save(&path).is_err());
     assert!(filter(7).snapshot().shards(1..2).save(&path).is_err());
     assert!(names(&folder.0).is_empty());
@@ -159,8 +157,7 @@ mod unix {
     /// every folder.
     #[test]
     fn a_folder_that_cannot_be_read_keeps_the_old_file() {
-        let folder = Folder::new("file-unreadable");
-        let path = folder.0.join("filter");
+        let (folder, path) = Folder::with_path("file-unreadable");
         filter(7).save(&path).unwrap();
         fs::set_permissions(&folder.0, Permissions::from_mode(0o300)).unwrap();
         let may_be_read = File::open(&folder.0).is_ok();
@@ -179,8 +176,7 @@ mod unix {
 /// Every way to load a file checks its end.
 #[test]
 fn every_way_of_loading_takes_the_whole_file() {
-    let folder = Folder::new("file-longer");
-    let path = &folder.0.join("filter");
+    let (folder, path) = &Folder::with_path("file-longer");
     let saved = Stable::with_capacity_and_hasher(100, hasher());
     saved.insert(&7).unwrap();
     saved.save(path).unwrap();
