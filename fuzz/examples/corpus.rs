@@ -1,10 +1,10 @@
 //! Writes the initial corpus: `cargo run --example corpus`, in the folder `fuzz`.
 
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
-use concurrent_cuckoo_filter_fuzz::snapshot::hasher;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testkit::hasher;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 

@@ -11,12 +11,12 @@ use crate::Filter;
 use concurrent_cuckoo_filter::kind::Plain;
 use concurrent_cuckoo_filter::{
     CountingFilter, CuckooFilter, ExpiringFilter, FilterView, MappedFilter, SnapshotHeader, SnapshotReader,
-    StableHashBuilder, TaggedFilter,
+    TaggedFilter,
 };
 use std::sync::LazyLock;
 use std::time::Duration;
 use testkit::format::{Layout, fingerprints, header_length, records, seal_all};
-use testkit::{Input, is_one_of};
+use testkit::{Input, hasher, is_one_of};
 
 /// The first byte of every snapshot.
 const FIRST: u8 = 0xc0;
@@ -29,10 +29,8 @@ const COUNTED: usize = 1 << 14;
 
 /// The snapshot of an empty filter.
 static EMPTY: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut bytes = Vec::new();
     let filter = CuckooFilter::<u64>::builder().capacity(0).hasher(hasher()).build().expect("it is small");
-    filter.write_to(&mut bytes).expect("there is memory");
-    bytes
+    testkit::written(|to| filter.write_to(to))
 });
 
 /// Runs the target `snapshot`.
@@ -50,11 +48,6 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Returns the hash function of the files of the corpus.
-pub fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_seeds(1, 2)
-}
-
 /// Reads a snapshot, and checks all results.
 fn read(bytes: &[u8], in_other_ways: bool) {
     let reader = SnapshotReader::new(bytes);
@@ -70,11 +63,7 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     }
     let Ok(filter) = filter else { return };
     assert_eq!(header.part, 0..filter.config().shards);
-    assert_eq!(
-        (header.config.capacity, header.config.fingerprint_bits),
-        (filter.capacity(), filter.config().fingerprint_bits)
-    );
-    assert_eq!(header.config.max_capacity, filter.config().max_capacity);
+    assert_eq!(header.config, filter.config());
 
     let again = written(&filter, &header);
     // Key type and seeds may be missing or of another hasher. If the header is equal, everything is.
@@ -143,9 +132,7 @@ fn check_other_ways(bytes: &[u8], filter: Option<&Filter>, header: &SnapshotHead
 fn written(filter: &Filter, header: &SnapshotHeader) -> Vec<u8> {
     let snapshot = filter.snapshot().metadata(&header.metadata);
     let snapshot = if header.has_seeds { snapshot } else { snapshot.without_seeds() };
-    let mut bytes = Vec::new();
-    snapshot.write_to(&mut bytes).expect("what was read can be written");
-    bytes
+    testkit::written(|to| snapshot.write_to(to))
 }
 
 /// Whatever the content of the words, the filter keeps its promises.
