@@ -3,17 +3,10 @@
 use super::harness::*;
 use crate::raw::Put;
 
+/// A full pair: one thread frees a slot and takes it again, and another one wants it. The thread that loses gets a refusal. They
+/// name their stripes in opposite order: no deadlock.
 #[test]
-fn inserts_for_the_last_slot_have_one_winner() {
-    let (one, other) = (key(7, 0, 1), key(8, 1, 0));
-    race("there was one slot", || World::new(16, 2, 0).full(0, 4, 20).full(1, 3, 30), &[one, other], 7)
-        .threads(insert(one), insert(other))
-        .explore([12]);
-}
-
-/// A full pair: one thread frees a slot and takes it again, and another one wants it. The thread that loses gets a refusal.
-#[test]
-fn insert_against_remove_and_insert_at_a_full_pair() {
+fn crossing_pairs_for_one_slot_have_one_winner() {
     let (wanted, churned) = (key(7, 0, 1), key(8, 1, 0));
     let world = move || World::new(16, 2, 0).full(0, 4, 20).full(1, 3, 30).with(churned);
     race("there was one slot", world, &[wanted, churned], 7)
@@ -56,15 +49,6 @@ fn counts_of_concurrent_changes_add_up() {
         .thread([insert(one), remove(old)])
         .thread([insert(other)])
         .explore([36]);
-}
-
-/// Two pairs of the same two stripes, named in opposite order: no deadlock.
-#[test]
-fn crossing_pairs_do_not_deadlock() {
-    let (one, other) = (key(7, 0, 1), key(8, 1, 0));
-    race("there was room for both", || World::new(16, 2, 0), &[one, other], 0)
-        .threads(insert(one), insert(other))
-        .explore([12]);
 }
 
 /// Two last hops out of the same full pair, named in opposite order, into the same third stripe: no deadlock, and both keys are
