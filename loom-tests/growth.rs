@@ -333,49 +333,26 @@ fn lookup_during_two_splits_finds_its_key() {
     }
 }
 
-/// A writer concurrent with these doublings of the table of its key, with the threads spawned in both orders.
-fn writer_during(doublings: Doublings, executions: [usize; 2], present: bool, write: Act) {
-    let world = move || match doublings.world(16) {
-        world if present => world.put(doublings.cell(), 0, In::Second),
-        world => world.key(doublings.cell(), 0),
-    };
-    race("what a writer was told during a split", world)
-        .thread([on(0, write)])
-        .thread(doublings.steps())
-        .explore(executions);
-}
-
-/// A writer of a key that moves to the new table, and in a second model from there to a third table.
-fn writer_during_a_split(executions: [[usize; 2]; 2], present: bool, write: Act) {
-    for (doublings, executions) in [Splits(1), Splits(2)].into_iter().zip(executions) {
-        writer_during(doublings, executions, present, write);
+/// A writer of a key that moves to another table, and in a second model to a third one, with the threads spawned in both orders.
+fn writer_during(doublings: [Doublings; 2], executions: [[usize; 2]; 2], present: bool, write: Act) {
+    for (doublings, executions) in doublings.into_iter().zip(executions) {
+        let world = move || match doublings.world(16) {
+            world if present => world.put(doublings.cell(), 0, In::Second),
+            world => world.key(doublings.cell(), 0),
+        };
+        race("what a writer was told during a split", world)
+            .thread([on(0, write)])
+            .thread(doublings.steps())
+            .explore(executions);
     }
 }
 
-/// Every writer concurrent with a refill, and with a refill and a split of the new table.
-#[test]
-fn writers_during_a_refill_are_told_what_is() {
-    let all: [(Act, bool, [[usize; 2]; 2]); 7] = [
-        (INSERT_UNIQUE, false, [[27, 30], [231, 396]]),
-        (INSERT_INTO_FIRST, false, [[27, 30], [231, 396]]),
-        (INSERT_IN_TASK, false, [[27, 30], [231, 396]]),
-        (REMOVE, true, [[60, 60], [660, 909]]),
-        (REMOVE_ALL, true, [[27, 30], [231, 396]]),
-        (COUNT, true, [[27, 30], [231, 396]]),
-        (LEN, true, [[3, 27], [3, 120]]),
-    ];
-    for (write, present, executions) in all {
-        for (doublings, executions) in [Refill, RefillAndSplit].into_iter().zip(executions) {
-            writer_during(doublings, executions, present, write);
-        }
-    }
-}
+const SPLITS: [Doublings; 2] = [Splits(1), Splits(2)];
+const REFILLS: [Doublings; 2] = [Refill, RefillAndSplit];
 
-/// The copy has found a table that no cell names any more.
-#[test]
-fn copy_during_a_refill_has_the_key_once() {
-    writer_during(Refill, [9, 21], true, World::copied);
-    writer_during(RefillAndSplit, [18, 75], true, World::copied);
+/// By splits and by refills, of which loom explores equally many executions.
+fn writer_during_doublings(executions: [[usize; 2]; 2], present: bool, write: Act) {
+    [SPLITS, REFILLS].into_iter().for_each(|doublings| writer_during(doublings, executions, present, write));
 }
 
 /// The table is refilled, and the key moves in the old or the new table, or a second copy is inserted and the first removed.
@@ -407,17 +384,20 @@ fn a_table_that_was_refilled_is_not_doubled_again() {
 }
 
 models! {
-    insertion_during_a_split_is_kept => writer_during_a_split([[27, 30], [231, 396]], false, INSERT);
+    insertion_during_a_split_is_kept => writer_during_doublings([[27, 30], [231, 396]], false, INSERT);
+    unique_insertion_during_a_split_is_kept => writer_during_doublings([[27, 30], [231, 396]], false, INSERT_UNIQUE);
     insertion_under_one_lock_during_a_split_is_kept =>
-        writer_during_a_split([[27, 30], [231, 396]], false, INSERT_INTO_FIRST);
+        writer_during_doublings([[27, 30], [231, 396]], false, INSERT_INTO_FIRST);
     insertion_under_all_locks_during_a_split_is_kept =>
-        writer_during_a_split([[27, 30], [231, 396]], false, INSERT_ALONE);
-    task_during_a_split_is_kept => writer_during_a_split([[27, 30], [231, 396]], false, INSERT_IN_TASK);
-    removal_during_a_split_removes => writer_during_a_split([[60, 60], [660, 909]], true, REMOVE);
-    removal_of_all_during_a_split_removes => writer_during_a_split([[27, 30], [231, 396]], true, REMOVE_ALL);
-    count_during_a_split_is_exact => writer_during_a_split([[27, 30], [231, 396]], true, COUNT);
-    copy_during_a_split_has_the_key_once => writer_during_a_split([[9, 12], [18, 39]], true, World::copied);
-    len_during_a_split_is_exact => writer_during_a_split([[3, 27], [3, 120]], true, LEN);
+        writer_during_doublings([[27, 30], [231, 396]], false, INSERT_ALONE);
+    task_during_a_split_is_kept => writer_during_doublings([[27, 30], [231, 396]], false, INSERT_IN_TASK);
+    removal_during_a_split_removes => writer_during_doublings([[60, 60], [660, 909]], true, REMOVE);
+    removal_of_all_during_a_split_removes => writer_during_doublings([[27, 30], [231, 396]], true, REMOVE_ALL);
+    count_during_a_split_is_exact => writer_during_doublings([[27, 30], [231, 396]], true, COUNT);
+    len_during_a_split_is_exact => writer_during_doublings([[3, 27], [3, 120]], true, LEN);
+    copy_during_a_split_has_the_key_once => writer_during(SPLITS, [[9, 12], [18, 39]], true, World::copied);
+    /// The copy has found a table that no cell names any more.
+    copy_during_a_refill_has_the_key_once => writer_during(REFILLS, [[9, 21], [18, 75]], true, World::copied);
 }
 
 /// A full table of eight keys, one per cell in turn, and further keys that are not stored.
