@@ -82,17 +82,6 @@ pub(super) fn race(
     })
 }
 
-/// A race that ends with the numbers of copies.
-fn race_for_slots(
-    rule: &'static str,
-    world: impl Fn() -> Arc<World> + Send + Sync + 'static,
-    classes: [Class; 3],
-) -> Race<World> {
-    Race::new(rule, world, move |world: &World| {
-        classes.iter().map(|&class| world.values(class).len()).chain([world.raw.len()]).collect()
-    })
-}
-
 /// A race that ends with the numbers of copies, and checks that dead keys stay dead and that the count of slots in use is right.
 fn race_of_the_dead<const CLASSES: usize>(
     rule: &'static str,
@@ -121,6 +110,10 @@ fn store(class: Class, value: u32) -> Op<World> {
 
 fn put(class: Class, value: u32) -> Op<World> {
     op(move |world: &World| world.put(class, value, IfPresent::Another).is_some())
+}
+
+fn put_under_one_lock(class: Class, value: u32) -> Op<World> {
+    op(move |world: &World| world.shard().insert_into(Fixed, class.first, class, value) == Ok(true))
 }
 
 pub(super) fn adds(class: Class, value: u32, renews: bool) -> Op<World> {
@@ -233,40 +226,33 @@ fn renewed_beside_a_relocation_is_never_missed() {
         .explore([7680]);
 }
 
-/// A writer that waited for its lock during a tick must judge by the new epoch: a slot that is dead by the old one may hold a key
-/// that was just stored.
-#[test]
-fn overwriting_takes_no_live_slot() {
-    let world = || World::small().full(0, 3, 20, MOST).full(1, 4, 30, MOST);
-    race_for_slots("one slot takes one key", world, [0, 1, 2].map(class))
-        .thread([put(class(0), MOST)])
-        .thread([tick(), put(class(1), MOST)])
-        .explore([54, 126]);
-}
-
-/// A writer that takes only one lock, or the two of a hop, reads the epoch under them, too.
-fn overwriting_without_the_pair_takes_no_live_slot(executions: [usize; 2], store: Op<World>) {
+/// A writer that waited for its locks during a tick must judge by the new epoch: a slot that is dead by the old one may hold a
+/// key that was just stored.
+fn takes_no_live_slot(executions: [usize; 2], store: Op<World>) {
     let world = || World::small().full(0, 3, 20, MOST).full(1, 3, 30, MOST).with(class(2), MOST);
-    race_for_slots("one slot takes one key", world, [0, 1, 2].map(class))
+    let copies = |world: &World| {
+        [0, 1, 2].map(|number| world.values(class(number)).len()).into_iter().chain([world.raw.len()]).collect()
+    };
+    Race::new("one slot takes one key", world, copies)
         .thread([store])
         .thread([tick(), put(class(1), MOST)])
         .explore(executions);
 }
 
-#[test]
-fn overwriting_under_one_lock_takes_no_live_slot() {
-    let store = |world: &World| world.shard().insert_into(Fixed, class(0).second, class(0), MOST) == Ok(true);
-    overwriting_without_the_pair_takes_no_live_slot([27, 51], op(store));
-}
-
-#[test]
-fn overwriting_by_a_last_hop_takes_no_live_slot() {
-    let store = |world: &World| {
+/// Moves class 2 to its other bucket, and stores class 0 in its slot.
+fn displace_class_2() -> Op<World> {
+    op(|world: &World| {
         let put = Put { value: MOST, if_present: IfPresent::Another };
         let Ok(result) = world.shard().relocate_along(Fixed, [Hop::of(class(2))], class(0), put);
         result.is_some()
-    };
-    overwriting_without_the_pair_takes_no_live_slot([54, 126], op(store));
+    })
+}
+
+models! {
+    overwriting_takes_no_live_slot => takes_no_live_slot([54, 126], put(class(0), MOST));
+    overwriting_under_one_lock_takes_no_live_slot =>
+        takes_no_live_slot([27, 51], put_under_one_lock(class(0).turned(), MOST));
+    overwriting_by_a_last_hop_takes_no_live_slot => takes_no_live_slot([54, 126], displace_class_2());
 }
 
 /// Whichever epoch the insertion has read, the key has its time, less at most the tick.
@@ -286,15 +272,11 @@ fn stalled_writer_stores_by_the_last_epoch(executions: [usize; 2], store: Op<Wor
         .explore(executions);
 }
 
-#[test]
-fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
-    stalled_writer_stores_by_the_last_epoch([102, 303], store(class(0), 1));
-}
-
-#[test]
-fn stalled_one_lock_writer_stores_by_the_last_epoch_or_this_one() {
-    let store = |world: &World| world.shard().insert_into(Fixed, class(0).first, class(0), 1) == Ok(true);
-    stalled_writer_stores_by_the_last_epoch([51, 111], op(store));
+models! {
+    stalled_writer_stores_by_the_last_epoch_or_this_one =>
+        stalled_writer_stores_by_the_last_epoch([102, 303], store(class(0), 1));
+    stalled_one_lock_writer_stores_by_the_last_epoch_or_this_one =>
+        stalled_writer_stores_by_the_last_epoch([51, 111], put_under_one_lock(class(0), 1));
 }
 
 /// A relocation from a stripe that has not been swept to one that has moves live copies only.
