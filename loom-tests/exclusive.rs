@@ -140,20 +140,30 @@ fn exclusive_removal_of_a_copy_is_never_missed() {
     });
 }
 
-#[test]
-fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
-    let [one, other] = [keys(9, 0, 1)[7], keys(9, 1, 0)[8]];
+/// The slot is in the upper bucket, which the single insertion names first: no deadlock.
+fn insertion_and_a_task_for_the_last_slot(insert: fn(Class) -> Op<World>, executions: usize) {
+    let [one, other] = [keys(9, 1, 0)[7], keys(9, 0, 1)[8]];
     let world = || filled(filled(World::new(16, BUCKETS, 0), 0, 1, 4, 0), 1, 0, 3, 4);
-    race("there was one slot", world, &[one, other], 7).threads(insert(one), task([Insert(other)])).explore([12, 12]);
+    race("there was one slot", world, &[one, other], 7)
+        .threads(insert(one), task([Insert(other)]))
+        .explore([executions; 2]);
 }
 
 /// Insertions and removals in the same stripes add up. The single insertion names its upper bucket first: no deadlock.
-#[test]
-fn exclusive_and_single_changes_add_up() {
+fn changes_of_a_task_and_an_insertion_add_up(insert: fn(Class) -> Op<World>, executions: [usize; 2]) {
     let [old, one, two, other] = keys(4, 3, 2)[..] else { unreachable!("four") };
     race("changes add up", move || World::new(16, BUCKETS, 0).with(old), &[old, one, two, other], 0)
         .threads(insert(other), task([Insert(one), Remove(old), Insert(two)]))
-        .explore([12, 18]);
+        .explore(executions);
+}
+
+models! {
+    exclusive_and_single_insert_for_the_last_slot_have_one_winner =>
+        insertion_and_a_task_for_the_last_slot(insert, 12);
+    one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner =>
+        insertion_and_a_task_for_the_last_slot(insert_into_first, 9);
+    exclusive_and_single_changes_add_up => changes_of_a_task_and_an_insertion_add_up(insert, [12, 18]);
+    one_lock_insertion_and_a_task_add_up => changes_of_a_task_and_an_insertion_add_up(insert_into_first, [15, 15]);
 }
 
 /// A single insertion and the task have found the same path to the only hole: either the path is spoiled, or the task is told that

@@ -18,7 +18,7 @@
 //! | equal_fingerprint | H2                 | lookups; insertion and removal of another key of the class            |
 //! | paths             | H1, H4, H5         | lookups and removals; paths of two and three hops                     |
 //! | writers           | H3, H4, H9         | insertions, removals, moves, counts                                   |
-//! | one_lock          | H2, H3, H4, H9     | insertions under one lock; lookups and every other writer             |
+//! | one_lock          | H2, H3, H4, H9     | insertions under one lock; lookups and other single writers           |
 //! | unique            | H4                 | `insert_unique`; itself and `insert`                                  |
 //! | refused           | H14                | refusals without locks; moves, removals, insertions, tasks, splits    |
 //! | visibility        |                    | writes of two keys, each by a thread that then asks for the other key |

@@ -1,10 +1,8 @@
-//! H2, H3, H4, H9: insertions under the lock of one bucket, concurrent with lookups and every other writer. An insertion chooses
-//! that bucket by a look without locks, which would hide interleavings from loom, so here it is the first bucket of the class.
-//! Only the models of whole insertions include the look.
+//! H2, H3, H4, H9: insertions under the lock of one bucket, concurrent with lookups and other single writers. An insertion
+//! chooses that bucket by a look without locks, which would hide interleavings from loom, so here it is the first bucket of the
+//! class. Only the models of whole insertions include the look. Models beside tasks, clears and copies are in the files of these.
 
 use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
-use super::exclusive::Change::{Insert, Remove};
-use super::exclusive::task;
 use super::harness::*;
 use crate::layout::Class;
 use crate::raw::Put;
@@ -149,36 +147,6 @@ fn one_lock_against_count_is_exact() {
             .thread([insert_into_first(class)])
             .explore([27, 21]);
     }
-}
-
-/// The task also holds the lock of another bucket, and the insertion needs the upper one.
-#[test]
-fn one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner() {
-    let plan = plan(16, 4, 0);
-    let [one, other] = [key_in(&plan, 7, 1, 0), key_in(&plan, 8, 0, 1)];
-    // All buckets are full, so that no key can make room.
-    let world = || World::new(16, 4, 0).full(0, 4, 20).full(2, 4, 20).full(3, 4, 20).full(1, 3, 20);
-    race("there was one slot", world, &[one, other], 15)
-        .threads(insert_into_first(one), task([Insert(other)]))
-        .explore([9, 9]);
-}
-
-#[test]
-fn one_lock_insertion_and_a_task_add_up() {
-    let plan = plan(16, 4, 0);
-    let [old, one, two, other] = [0, 1, 2, 3].map(|number| key_in(&plan, number, 3, 2));
-    race("changes add up", move || World::new(16, 4, 0).with(old), &[old, one, two, other], 0)
-        .threads(insert_into_first(other), task([Insert(one), Remove(old), Insert(two)]))
-        .explore([15, 15]);
-}
-
-#[test]
-fn one_lock_insertion_against_clear_keeps_the_count_exact() {
-    let (old, new) = (key(7, 0, 1), key(8, 1, 0));
-    let left = move |world: &World| world.sums(&[old, new], 0);
-    Race::new("an insertion stays or goes", move || World::new(16, 2, 0).with(old), left)
-        .threads(clear(), insert_into_first(new))
-        .explore([9, 12]);
 }
 
 /// One slot is left in each bucket of the pair: both keys are stored, whether or not both have chosen the same slot.
