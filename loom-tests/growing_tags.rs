@@ -4,12 +4,10 @@
 
 use super::growth::{self, split};
 use super::harness::{Op, Race, op};
+use super::tagged::MOST;
 use crate::layout::Plan;
 use crate::raw::{IfPresent, Put, Tagging};
 use std::sync::Arc;
-
-/// The longest life with tags of 2 bits.
-const MOST: u32 = 3;
 
 /// A filter that begins with one table of two buckets, splits once, and holds a key that moves to the new table.
 type World = growth::World<Tagging>;
@@ -175,17 +173,13 @@ fn added_during_a_split_and_a_tick(rule: &'static str, executions: usize, value:
         .explore([executions]);
 }
 
-/// The window has 2 ticks left, so it outlives the tick and ends with the next one. The addition counts in it.
-#[test]
-fn addition_within_a_window_during_a_split_and_a_tick_is_kept() {
-    added_during_a_split_and_a_tick("each copy has its time", 1088, 2 << 2);
-}
-
-/// The window ends with the tick: the addition counts in it, or begins the next window, in the table that holds the class.
-#[test]
-fn addition_beside_the_end_of_its_window_during_a_split() {
-    let rule = "an addition counts in the window that ends or begins the next";
-    added_during_a_split_and_a_tick(rule, 1083, 1 << 2 | 1);
+models! {
+    /// The window has 2 ticks left, so it outlives the tick and ends with the next one. The addition counts in it.
+    addition_within_a_window_during_a_split_and_a_tick_is_kept =>
+        added_during_a_split_and_a_tick("each copy has its time", 1088, 2 << 2);
+    /// The window ends with the tick: the addition counts in it, or begins the next window, in the table that holds the class.
+    addition_beside_the_end_of_its_window_during_a_split =>
+        added_during_a_split_and_a_tick("an addition counts in the window that ends or in the next", 1083, 1 << 2 | 1);
 }
 
 /// Two reads of a count, concurrent with a split and an addition.

@@ -55,30 +55,35 @@ fn of(step: Op<World>) -> Op<Searched> {
 
 /// There is a hole in bucket 2, and then in bucket 3: the steps fill one with the copy of a class that was in the other, so that
 /// each bucket has its former content whenever it is full.
+fn race_for_room<const STEPS: usize>(
+    stripe_shift: u32,
+    prepare: fn(&World),
+    steps: fn(Class) -> [Op<World>; STEPS],
+) -> Race<Searched> {
+    // One copy of it is in bucket 3.
+    let class = key(3, 2, 3);
+    let world = move || {
+        let full = full(stripe_shift, 1);
+        let world = full.world.without(class);
+        prepare(&world);
+        Arc::new(Searched { world, ..full })
+    };
+    Race::new("a key was refused while there was room at every moment", world, |_| Vec::new())
+        .thread([refuses(0)])
+        .thread(steps(class.turned()).map(of))
+        .never(|told, _| told[0] == [1])
+}
+
+/// The race in one stripe, and in a stripe per bucket.
 fn is_never_refused<const STEPS: usize>(
     in_stripes: usize,
     (in_one, bound): ([usize; 2], Option<usize>),
     steps: fn(Class) -> [Op<World>; STEPS],
 ) {
-    // One copy of it is in bucket 3.
-    let class = key(3, 2, 3);
     // In one stripe first, where the counts do not show the change, so that a fault fails by its rule and not by the number of
     // executions.
-    for stripe_shift in [1, 0] {
-        let world = move || {
-            let full = full(stripe_shift, 1);
-            Arc::new(Searched { world: full.world.without(class), ..full })
-        };
-        let race = Race::new("a key was refused while there was room at every moment", world, |_| Vec::new())
-            .thread([refuses(0)])
-            .thread(steps(class.turned()).map(of))
-            .never(|told, _| told[0] == [1]);
-        if stripe_shift == 1 {
-            race.at_most(bound).explore_with_watched_locks(in_one);
-        } else {
-            race.at_most(3).explore_with_watched_locks([in_stripes]);
-        }
-    }
+    race_for_room(1, |_| {}, steps).at_most(bound).explore_with_watched_locks(in_one);
+    race_for_room(0, |_| {}, steps).at_most(3).explore_with_watched_locks([in_stripes]);
 }
 
 models! {
@@ -96,18 +101,8 @@ models! {
 /// The correction of the counts after a panic does not restore a former count.
 #[test]
 fn refused_beside_counts_that_are_mended() {
-    let class = key(3, 2, 3);
-    let mend = |world: &World| world.shard().mend();
-    let world = move || {
-        let full = full(2, 1);
-        let world = full.world.without(class);
-        mend(&world);
-        Arc::new(Searched { world, ..full })
-    };
-    Race::new("a key was refused while there was room at every moment", world, |_| Vec::new())
-        .thread([refuses(0)])
-        .thread([remove(class.turned()), insert_into_first(class), op(mend)].map(of))
-        .never(|told, _| told[0] == [1])
+    const MEND: fn(&World) = |world| world.shard().mend();
+    race_for_room(2, MEND, |class| [remove(class), insert_into_first(class.turned()), op(MEND)])
         .at_most(3)
         .explore_with_watched_locks([14_424]);
 }

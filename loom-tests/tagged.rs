@@ -8,7 +8,7 @@ use crate::sys::memory::HugePages;
 use std::sync::{Arc, Mutex};
 
 /// The longest life with tags of 2 bits.
-const MOST: u32 = 3;
+pub(super) const MOST: u32 = 3;
 
 pub(super) type World = harness::World<Tagging>;
 

@@ -2,12 +2,10 @@
 //! 16-bit slots with 2 bits for the time (a cycle of 4 epochs) and 2 bits for the count.
 
 use super::harness::{Op, key_in, moves, op, plan};
-use super::tagged::{World, adds, race, tick};
+use super::tagged::{MOST, World, adds, race, tick};
 use crate::layout::{Class, Plan};
 use crate::raw::{Fixed, IfPresent};
 use std::sync::Arc;
-
-const MOST: u32 = 3;
 
 /// The value of a count with this number of epochs left.
 const fn value(epochs: u32, count: u32) -> u32 {
