@@ -24,9 +24,9 @@ loom [--models | --sixteenth | --teeth NAME...]
 schedules [--full | --teeth NAME...]
     Histories of threads that shuttle switches, each checked for an order that explains it. CUCKOO_SCENARIO=N repeats one
     10 seconds; --full: 15 minutes; needs git
-mutants [--quick | FILE...]
+mutants [FILE...]
     Mutants of the library, each of which some test must catch; .cargo/mutants.toml names the exceptions
-    hours; --quick: 1 minute; needs cargo-mutants, git
+    hours; needs cargo-mutants, git
 coverage
     Lines of src/ that tests run, 95 % at least
     10 minutes; needs cargo-tarpaulin

@@ -11,18 +11,6 @@ const CONFIG: &str = ".cargo/mutants.toml";
 /// The exit code of `skip` in checks.sh.
 const SKIPPED: i32 = 77;
 
-/// The number of mutants of the core that the quick form runs. Two of the names below are each those of two mutants.
-const MUTANTS_OF_THE_CORE: usize = 9;
-const CORE: [&str; 7] = [
-    r"replace & with \^ in Lanes::equal$",
-    r"replace Stripe::advance with \(\)$",
-    r"delete ! in Locked.*::bump$",
-    r"replace == with != in Watch::is_still$",
-    r"replace \| with & in attempt$",
-    r"replace > with >= in Shard.*::remove_locked$",
-    r"replace Shard.*::relocate -> Option<Slot> with None$",
-];
-
 /// A name, arguments of `cargo test`, and arguments of the test binaries. Each stage tries the mutants that no earlier one caught.
 const STAGES: [(&str, &str, &str); 4] = [
     ("unit tests", "--lib", "--test-threads=1 --skip=linearizability --skip=panic_safety --skip=contention"),
@@ -63,7 +51,7 @@ pub(crate) fn check(args: &Args) -> Result<()> {
     ensure!(output.status.success(), "{said}\nchecks.sh tool: {}", output.status);
     let path = String::from_utf8(output.stdout)?;
     let path = path.trim();
-    if args.has("--quick") { quick(path) } else { all(path, &args.names()) }
+    all(path, &args.names())
 }
 
 /// Returns a command that tries mutants with `cargo test` and these arguments, in copies of the tree in the target directory.
@@ -76,24 +64,6 @@ fn command(path: &str, cargo: &str, out: &Path) -> Result<Command> {
     let xtask = env::current_exe()?;
     command.arg(format!("--cargo-arg=--config=target.'cfg(all())'.runner=[{xtask:?},\"until-failure\"]"));
     Ok(command)
-}
-
-fn quick(path: &str) -> Result<()> {
-    let out = tree::target("mutants/quick")?;
-    let mut command = command(path, "--lib", &out)?;
-    // Other checks detect tests that fail without a mutant.
-    command.args(["--baseline=skip", "--timeout=60", "--file=src/layout/lanes.rs", "--file=src/raw/*.rs"]);
-    command.args(CORE.map(|name| format!("--re={name}"))).envs(UNOPTIMISED);
-    command.args(["--", "--", "lanes::", "raw::", "stalled_writer::"]);
-    let (status, _) = run::loudly(command)?;
-    // 2: some were missed, perhaps those that delete a field of a struct, which no name excludes. 3: a test ran too long, like the
-    // one whose lookup repeats every miss.
-    ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo-mutants ended with {status}");
-    let (mut caught, named) = (&lines(&out, "caught")? | &lines(&out, "timeout")?, MUTANTS_OF_THE_CORE);
-    caught.retain(|mutant| !mutant.contains(": delete field "));
-    ensure!(caught.len() == named, "{} of {named} mutants were caught: a name has changed? {caught:#?}", caught.len());
-    println!("figure 8.1: {named} of {named} mutants of the core caught");
-    Ok(())
 }
 
 /// Tries all mutants of these files, or of all files. Until code or tests change, an interrupted run continues with the mutants that
@@ -152,7 +122,7 @@ fn lines(out: &Path, kind: &str) -> Result<BTreeSet<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CONFIG, CORE};
+    use super::CONFIG;
     use crate::{run, tree};
 
     /// The types, functions and files that the patterns name exist. Operators in patterns are not checked.
@@ -166,7 +136,7 @@ mod tests {
         let config = run::read(CONFIG).unwrap();
         let patterns = config.lines().filter_map(|line| line.trim().strip_prefix('\'')?.strip_suffix("',"));
         let mut gone = Vec::new();
-        for pattern in patterns.chain(CORE) {
+        for pattern in patterns {
             // Without character classes such as \S, anchors such as \b, and the words of cargo-mutants.
             let bare = ["\\b", "\\S", "\\("].iter().fold(pattern.to_owned(), |bare, mark| bare.replace(mark, " "));
             let words = bare.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 3);
