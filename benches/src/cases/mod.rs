@@ -14,7 +14,6 @@ mod turnover;
 
 use crate::contestants::Contestant;
 use crate::record::Record;
-use clap::ValueEnum;
 use std::time::Instant;
 
 /// How much is measured.
@@ -54,49 +53,23 @@ impl Plan {
     }
 }
 
-/// A part of the comparison that can be run alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Section {
-    /// Every operation of every kind of filter and of the peers, or of an earlier commit; lookups by table size
-    Operations,
-    /// Lookups and inserts by load factor
-    Load,
-    /// Mixes of conc-map-bench on several threads
-    Mixed,
-    /// Lookups and writes of one thread while another one works on the same filter
-    Beside,
-    /// Percentiles of single operations, alone and with writers
-    Latency,
-    /// Bits per key by false-positive rate
-    Bits,
-    /// A filter that grows, compared with one of the final size and a chain of filters
-    Growth,
-    /// Filters that forget: "was it seen within the window?"
-    Expiry,
-    /// How full a table gets, by its shape
-    Occupancy,
-    /// Keys that come and go
-    Turnover,
-    /// Sizes of other structures, by formula
-    Sizes,
-}
+/// A part of the comparison that can be run alone: its name, what it measures, and the function that adds the result to the record.
+pub(crate) type Section = (&'static str, &'static str, fn(&Plan, &mut Record));
 
-impl Section {
-    /// Runs the section, and adds the result to the record.
-    pub(crate) fn run(self, plan: &Plan, record: &mut Record) {
-        let run = match self {
-            Section::Operations => operations::run,
-            Section::Load => load::run,
-            Section::Mixed => mixed::run,
-            Section::Beside => beside::run,
-            Section::Latency => latency::run,
-            Section::Bits => bits::run,
-            Section::Growth => growth::run,
-            Section::Expiry => expiry::run,
-            Section::Occupancy => occupancy::run,
-            Section::Turnover => turnover::run,
-            Section::Sizes => sizes::run,
-        };
-        run(plan, record);
-    }
-}
+pub(crate) const SECTIONS: [Section; 11] = [
+    (
+        "operations",
+        "Every operation of every kind of filter and of the peers, or of an earlier commit; lookups by table size",
+        operations::run,
+    ),
+    ("load", "Lookups and inserts by load factor", load::run),
+    ("mixed", "Mixes of conc-map-bench on several threads", mixed::run),
+    ("beside", "Lookups and writes of one thread while another one works on the same filter", beside::run),
+    ("latency", "Percentiles of single operations, alone and with writers", latency::run),
+    ("bits", "Bits per key by false-positive rate", bits::run),
+    ("growth", "A filter that grows, compared with one of the final size and a chain of filters", growth::run),
+    ("expiry", "Filters that forget: \"was it seen within the window?\"", expiry::run),
+    ("occupancy", "How full a table gets, by its shape", occupancy::run),
+    ("turnover", "Keys that come and go", turnover::run),
+    ("sizes", "Sizes of other structures, by formula", sizes::run),
+];
