@@ -84,38 +84,19 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
          filters whose keys choose windows of slots instead of buckets.",
         keys.len()
     ));
-    let heads = [
-        "requested rate",
-        "this crate",
-        "its rate",
-        "bound",
-        "windows' bound",
-        "Bloom's bound",
-        "fastbloom",
-        "qfilter",
-        "its rate",
-    ];
-    let mut table = Table::new(heads);
+    let heads = "requested rate|this crate|its rate|bound|windows' bound|Bloom's bound|fastbloom|qfilter|its rate";
+    let mut table = Table::new(heads.split('|'));
     for rate in RATES {
         plan.step(&format!("bits per key for {}", percent(rate)));
         let ours = ours(keys, rate, plan);
         // With few lookups the measured rate may be 0, for which no filter can be built.
         let kept = ours.rate.max(1e-7);
         let (bloom, quotient) = (bloom(keys, kept, plan), quotient(keys, rate, plan));
-        let bits = [-kept.log2(), (2.0 - kept.log2()) / 0.95, -kept.log2() / LN_2, bloom.bits, quotient.bits];
-        let bits = bits.map(|bits| format!("{bits:.2}"));
-        let [bound, windows, bloom_bound, bloom, quotient_bits] = bits;
-        table.row([
-            percent(rate),
-            format!("{:.2}", ours.bits),
-            percent(ours.rate),
-            bound,
-            windows,
-            bloom_bound,
-            bloom,
-            quotient_bits,
-            percent(quotient.rate),
-        ]);
+        let bound = -kept.log2();
+        let bits = [ours.bits, bound, (2.0 + bound) / 0.95, bound / LN_2, bloom.bits, quotient.bits];
+        let [bits, others @ ..] = bits.map(|bits| format!("{bits:.2}"));
+        let cells = [percent(rate), bits, percent(ours.rate)].into_iter().chain(others);
+        table.row(cells.chain([percent(quotient.rate)]));
     }
     record.table(&table);
 

@@ -30,14 +30,19 @@ impl Times {
         result
     }
 
-    /// Times lookups for this long. Half of the keys are present.
-    fn of_lookups(reads: &[(u64, bool)], length: Duration, lookup: impl Fn(&u64) -> bool) -> Self {
+    /// Calls `each` with one key after the other for this long.
+    fn of<K>(keys: &[K], length: Duration, mut each: impl FnMut(&mut Times, &K)) -> Self {
         let (mut times, begin) = (Times::new(), Instant::now());
-        for (key, present) in reads.iter().cycle().take_while(|_| begin.elapsed() < length) {
+        keys.iter().cycle().take_while(|_| begin.elapsed() < length).for_each(|key| each(&mut times, key));
+        times
+    }
+
+    /// Half of the keys are present.
+    fn of_lookups(reads: &[(u64, bool)], length: Duration, lookup: impl Fn(&u64) -> bool) -> Self {
+        Times::of(reads, length, |times, (key, present)| {
             let found = times.time(|| lookup(black_box(key)));
             times.1 += usize::from(*present && !found);
-        }
-        times
+        })
     }
 }
 
@@ -131,15 +136,10 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
     let own = keys(14, 1 << 10);
     let length = Duration::from_millis(if plan.quick { 10 } else { 600 });
     let write = || {
-        let (mut times, begin) = (Times::new(), Instant::now());
-        for key in own.iter().cycle() {
+        Times::of(&own, length, |times, key| {
             times.time(|| filter.insert(key)).expect("room");
             assert!(times.time(|| filter.remove(key)));
-            if begin.elapsed() > length {
-                break;
-            }
-        }
-        times
+        })
     };
     let rows: [Row; 2] = [
         ("alone".into(), true, Box::new(write)),
@@ -172,12 +172,10 @@ fn with_refusals(plan: &Plan, record: &mut Record) {
         let (_, unique) = set.more().into_iter().find(|(name, _)| *name == "insert_unique").expect("a plain filter");
         let (unique, present) = (Rc::new(unique), &present);
         let write = move || {
-            let (mut times, begin) = (Times::new(), Instant::now());
-            for key in present.iter().take_while(|_| begin.elapsed() < length) {
+            Times::of(present, length, |times, key| {
                 std::thread::sleep(Duration::from_micros(100));
                 times.1 += times.time(|| unique(std::slice::from_ref(key)));
-            }
-            times
+            })
         };
         let (name, alone) = (&version.name, write.clone());
         let hashing = move || clock::with(WRITERS, |_, stop| hash(stop), &alone).0;

@@ -11,27 +11,17 @@ use std::hash::BuildHasher;
 
 pub(super) fn all() -> Vec<Contestant> {
     type Make = fn(Size) -> Box<dyn Set>;
-    let filter = |name, bits, removes, make: Make| Contestant {
-        name: format!("{name}, {bits} bits"),
-        family: Family::Peer,
-        removes,
-        bits,
-        make,
-    };
-    let exact = |name: &str, make: Make| Contestant {
-        name: name.to_owned(),
-        family: Family::Exact,
-        removes: true,
-        bits: 13,
-        make,
-    };
+    let contestant = |name, family, bits, removes, make: Make| Contestant { name, family, removes, bits, make };
+    let filter =
+        |name: &str, bits, removes, make| contestant(format!("{name}, {bits} bits"), Family::Peer, bits, removes, make);
+    let exact = |name: &str, make| contestant(name.to_owned(), Family::Exact, 13, true, make);
     vec![
         filter("atomic-cuckoo-filter", 16, true, |size| Box::new(atomic(size))),
         filter("cuckoofilter + RwLock", 8, true, |size| Box::new(locked_cuckoo(size))),
         filter("scalable_cuckoo_filter + RwLock", 13, true, |size| Box::new(scalable_cuckoo(size))),
         filter("cuckoo-clock", 13, true, |size| Box::new(cuckoo_clock(size))),
         filter("fastbloom", 13, false, |size| Box::new(bloom(size))),
-        filter("sbbf-rs-safe + RwLock", 13, false, |size| Box::new(BlockedBloom::new(size))),
+        filter("sbbf-rs-safe + RwLock", 13, false, |size| Box::new(blocked_bloom(size))),
         filter("qfilter + RwLock", 13, true, |size| Box::new(quotient(size))),
         exact("DashSet", |size| Box::new(DashSet::with_capacity_and_hasher(size.keys, RandomState::new()))),
         exact("papaya", |size| Box::new(Papaya::with_capacity_and_hasher(size.keys, RandomState::new()))),
@@ -141,14 +131,11 @@ set!(
 );
 
 /// A split-block Bloom filter, which takes hashes, with a hash function.
-struct BlockedBloom(RwLock<sbbf_rs_safe::Filter>, RandomState);
+type BlockedBloom = (RwLock<sbbf_rs_safe::Filter>, RandomState);
 
-impl BlockedBloom {
-    /// Builds one with as many bits as a cuckoo filter of that size.
-    fn new(size: Size) -> Self {
-        let filter = sbbf_rs_safe::Filter::new(size.bits as usize, size.slots);
-        BlockedBloom(RwLock::new(filter), RandomState::new())
-    }
+/// Builds one with as many bits as a cuckoo filter of that size.
+fn blocked_bloom(size: Size) -> BlockedBloom {
+    (RwLock::new(sbbf_rs_safe::Filter::new(size.bits as usize, size.slots)), RandomState::new())
 }
 
 set!(

@@ -113,10 +113,6 @@ impl Look {
     }
 
     fn mark(self, canvas: &Canvas<'_>, (x, y): Pixel) -> Result<(), Box<dyn Error>> {
-        let polygon = |number, corners: &[Pixel]| {
-            let corners: Vec<Pixel> = corners.iter().map(|corner| (x + corner.0, y + corner.1)).collect();
-            canvas.draw(&Polygon::new(corners, colour(number)))
-        };
         match self {
             Look::Main => canvas.draw(&Circle::new((x, y), 6, BLACK.filled()))?,
             Look::Ours => {
@@ -124,8 +120,8 @@ impl Look {
                 canvas.draw(&Circle::new((x, y), 4, WHITE.filled()))?;
             }
             Look::Coloured(number) => match number % 3 {
-                0 => polygon(number, &[(-4, -4), (4, -4), (4, 4), (-4, 4)])?,
-                1 => polygon(number, &[(0, -6), (6, 5), (-6, 5)])?,
+                0 => canvas.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], colour(number).filled()))?,
+                1 => canvas.draw(&TriangleMarker::new((x, y), 7, colour(number).filled()))?,
                 _ => canvas.draw(&Circle::new((x, y), 4, colour(number).filled()))?,
             },
             Look::Reference => {}
