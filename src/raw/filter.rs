@@ -45,12 +45,6 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// Takes over the memory of a process that has ended. Returns the number of changes that it left unfinished, too.
-    #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), super::recovery::Unrecoverable> {
-        Flat::take_over(shards).map(|(flat, redone)| (RawFilter::Flat(flat), redone))
-    }
-
     /// The memory in bytes of a filter after this number of doublings of all tables, or `None` if it exceeds the address
     /// space.
     pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {

@@ -63,8 +63,6 @@ pub(crate) use self::{
     lookup::{Contains, contains_in},
     probe::{Positions, Probed, Shape},
 };
-#[cfg(all(feature = "shared", target_os = "linux"))]
-pub(crate) use self::{recovery::Unrecoverable, stripe::Stripe};
 pub(crate) use assembly::{Assembly, Unfilled, fill_alone};
 pub(crate) use batch::{Answers, Counted};
 pub(crate) use block::{BLOCK, Next};
@@ -81,4 +79,6 @@ pub(crate) use shards::Shards;
 #[cfg(all(test, cuckoo_loom))]
 pub(crate) use slots::Tagged;
 pub(crate) use slots::{Bare, SlotKind, Slots, Tagging};
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use stripe::Stripe;
 pub(crate) use window::rolling;

@@ -1,36 +1,30 @@
 //! Taking over memory whose process ended at any instruction: noted changes are completed (`intent`;
 //! docs/design/shared.md), locks are released, and stored fingerprints are counted. Readers proceed concurrently.
 
+use super::filter::RawFilter;
 use super::flat::Flat;
 use super::intent::Intent;
 use super::locks::{AllOfShard, Held, LockedAll};
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{SlotKind, Slots};
+use crate::error::SharedError;
 use crate::layout::{Class, Fingerprint, SLOTS, Slot};
 
-/// A state of a shard that no writer leaves behind.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unrecoverable {
-    /// A note that is no intent.
-    Intent { shard: usize },
-    /// Bits behind the last bucket.
-    BehindTheEnd { shard: usize },
-}
-
-impl<K: SlotKind> Flat<K> {
+impl<K: SlotKind> RawFilter<K> {
     /// Takes over words and stripes that no other thread knows and no other process writes. Returns the number of
-    /// completed changes, too.
-    pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), Unrecoverable> {
+    /// completed changes, too. A shard in a state that no writer leaves behind is an error.
+    pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), SharedError> {
         let flat = Flat::of(shards);
         let mut redone = 0;
         for (number, shard) in flat.each().enumerate() {
-            redone += shard.take_over().ok_or(Unrecoverable::Intent { shard: number })?;
+            let damaged = |what| SharedError::Damaged { shard: number, what };
+            redone += shard.take_over().ok_or_else(|| damaged("a note that no writer leaves"))?;
             if !shard.recount() {
-                return Err(Unrecoverable::BehindTheEnd { shard: number });
+                return Err(damaged("keys after its last bucket"));
             }
         }
-        Ok((flat, redone))
+        Ok((RawFilter::Flat(flat), redone))
     }
 }
 

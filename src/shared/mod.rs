@@ -15,7 +15,7 @@ use crate::filter::key::BatchKey;
 use crate::filter::{CuckooFilter, assert_same_length, hashing};
 use crate::hashing::{Prehashed, SavedHasher, hash_of};
 use crate::layout::{Mixed, Plan};
-use crate::raw::{Observed, RawFilter, Unrecoverable};
+use crate::raw::{Observed, RawFilter};
 use crate::snapshot::{Header, SnapshotHeader, SnapshotReader, TempFile, open_regular};
 use crate::stats::Config;
 use crate::sys::mapping::FileMapping;
@@ -233,10 +233,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         // follows everything that can fail without a store, so the file stays closed after such a failure.
         state.write(&file)?;
         file.sync_all()?;
-        let (raw, _) = RawFilter::take_over(shards).map_err(|unrecoverable| match unrecoverable {
-            Unrecoverable::Intent { shard } => SharedError::Damaged { shard, what: "a note that no writer leaves" },
-            Unrecoverable::BehindTheEnd { shard } => SharedError::Damaged { shard, what: "keys after its last bucket" },
-        })?;
+        let (raw, _) = RawFilter::take_over(shards)?;
         let Config { capacity, false_positive_rate, .. } = header.config;
         let filter = CuckooFilter::from_raw([capacity; 2], false_positive_rate, raw, (), hasher);
         Ok(SharedFilter { filter, mapping, file, state })
