@@ -151,7 +151,7 @@ impl<K: SlotKind> Flat<K> {
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
         block.for_each_shard(0, self.par_each().zip(budgets), |(shard, budget), runs| {
             let (mut not_stored, mut search) = (NotStored::default(), Search::new());
-            change(self.geometry(), shard, runs, |shard, class, outcome| {
+            change(&self.geometry, shard, runs, |shard, class, outcome| {
                 let Ok(result) = shard.insert(Fixed, &mut search, budget, class, put);
                 not_stored.note(outcome, result);
             });
@@ -164,7 +164,7 @@ impl<K: SlotKind> Flat<K> {
     pub(super) fn remove_block(&self, block: &mut Block<bool>, value: Option<u32>) -> usize {
         block.for_each_shard(0, self.par_each(), |shard, runs| {
             let mut missing = 0;
-            change(self.geometry(), shard, runs, |shard, class, removed| {
+            change(&self.geometry, shard, runs, |shard, class, removed| {
                 *removed = shard.remove(class, value) != 0;
                 missing += usize::from(!*removed);
             });
@@ -191,7 +191,7 @@ impl<K: SlotKind> Growing<K> {
     /// Stores the keys of the block. The number of new keys in the first shards predicts the number in the others:
     /// tables are split in advance for new keys, while they are nearly empty, and not for repeated keys.
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
-        let (plan, sorter, before) = (self.plan(), block.sorter, self.len());
+        let (plan, sorter, before) = (&self.plan, block.sorter, self.len());
         let shards = sorter.shards;
         let grows = self.tables() < plan.tables_at(plan.doublings_for(before + block.keys()));
         let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };

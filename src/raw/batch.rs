@@ -158,7 +158,7 @@ impl<K: SlotKind> RawFilter<K> {
 
 impl<K: SlotKind> Flat<K> {
     fn places(&self) -> Places<'_, K> {
-        Places { flat: self, geometry: self.geometry(), first: 0 }
+        Places { flat: self, geometry: &self.geometry, first: 0 }
     }
 
     fn is_near_to_writers(&self) -> bool {

@@ -52,11 +52,14 @@ impl<K: SlotKind> RawFilter<K> {
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        with_directory!(self, directory => directory.plan())
+        match self {
+            RawFilter::Flat(flat) => flat.plan(),
+            RawFilter::Growing(growing) => &growing.plan,
+        }
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
-        with_directory!(self, directory => directory.geometry())
+        with_directory!(self, directory => &directory.geometry)
     }
 
     pub(super) fn kind(&self) -> &K {

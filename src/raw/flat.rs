@@ -18,7 +18,7 @@ use core::convert::Infallible;
 pub(crate) struct Flat<K: SlotKind = Bare> {
     /// The first field of both directories: a lookup loads it from one offset without a branch.
     pub(super) contains: Compiled<Contains<Flat<K>>>,
-    pub(super) geometry: Geometry,
+    pub(crate) geometry: Geometry,
     pub(crate) shards: Shards,
     pub(super) kind: K,
 }
@@ -52,10 +52,6 @@ impl<K: SlotKind> Flat<K> {
 
     pub(super) fn plan(&self) -> &Plan {
         &self.shards.plan
-    }
-
-    pub(crate) fn geometry(&self) -> &Geometry {
-        &self.geometry
     }
 
     pub(super) fn heap_bytes(&self) -> usize {

@@ -155,9 +155,7 @@ impl RawFilter<Tagging> {
         loop {
             let now = slots.now();
             let values = match self {
-                RawFilter::Flat(flat) => {
-                    values_in(&flat.shards, slots, flat.geometry().locate_flat::<false>(mixed), now)
-                }
+                RawFilter::Flat(flat) => values_in(&flat.shards, slots, flat.geometry.locate_flat::<false>(mixed), now),
                 RawFilter::Growing(growing) => growing.values_once(mixed, now),
             };
             if let Some(values) = values.filter(|_| slots.is_still(now)) {

@@ -408,18 +408,3 @@ impl Positions for ShardStrides {
         (place.shard * self.stripes + stripe) * STRIPE_BYTES as u64
     }
 }
-
-/// The runs of two buckets that begin at these bits, in memory without writers.
-#[cfg(feature = "snapshot")]
-#[inline(always)]
-pub(crate) fn runs_at(
-    layout: BucketLayoutKind,
-    source: &impl Source,
-    begins: [u64; 2],
-    run_bits: u32,
-) -> [[u64; 2]; 2] {
-    with_layout!(layout, L => begins.map(|begin| {
-        let begin = if L::UNIT { begin / 64 } else { begin };
-        L::read_aligned(source, begin, run_bits).both()
-    }))
-}

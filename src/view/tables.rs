@@ -4,7 +4,7 @@
 use super::records::SPARE;
 use crate::filter::hashing;
 use crate::layout::{Bucket, CellPlace, Fingerprint, Format, Geometry, Mixed, Plan, SLOTS, Tags, hits_less};
-use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, runs_at, with_layout};
+use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, with_layout};
 use crate::raw::{BLOCK, Contains, ContainsEach, Next, layout_of};
 use crate::snapshot::Placed;
 use crate::sys::bytes::Bytes;
@@ -202,7 +202,10 @@ impl<'a> Tables<'a> {
             is_alive.then_some(value)
         };
         let slot_bits = table.format.slot_bits;
-        let runs = runs_at(BucketLayoutKind::of(slot_bits), &self.bytes, begins, 2 * slot_bits);
+        let runs = with_layout!(BucketLayoutKind::of(slot_bits), L => begins.map(|begin| {
+            let begin = if L::UNIT { begin / 64 } else { begin };
+            L::read_aligned(&self.bytes, begin, 2 * slot_bits).both()
+        }));
         runs.into_iter().flat_map(|runs| table.format.slots(runs)).filter_map(alive).collect()
     }
 }

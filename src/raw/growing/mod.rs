@@ -48,7 +48,7 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
     pub(super) kind: K,
-    pub(super) plan: Plan,
+    pub(crate) plan: Plan,
     /// The number of tables when the filter was built or loaded.
     begun_with: usize,
     /// The memory of tables.
@@ -149,14 +149,6 @@ impl<K: SlotKind> Growing<K> {
 
     pub(crate) fn tables(&self) -> usize {
         self.begun_with + self.splits.get() as usize
-    }
-
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    pub(super) fn geometry(&self) -> &Geometry {
-        &self.geometry
     }
 
     pub(crate) fn cells(&self) -> usize {
