@@ -94,12 +94,8 @@ pub(crate) fn repeated(value: u64, slots: u32, width: u64) -> u64 {
 
 /// Sets the highest bit of each slot that equals the pattern's. Above an equal slot, the highest bit of an unequal one may be set,
 /// too. The other bits are arbitrary.
-#[inline(always)]
-pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
-    hits_less(run, pattern, low.wrapping_neg())
-}
-
-/// As [`hits`], with `0 - low`: a sum has an instruction with three operands, and a difference does not.
+///
+/// Takes `0 - low`: a sum has an instruction with three operands, and a difference does not.
 #[inline(always)]
 pub(crate) fn hits_less(run: u64, pattern: u64, minus_low: u64) -> u64 {
     let difference = run ^ pattern;

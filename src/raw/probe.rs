@@ -167,7 +167,7 @@ impl Source for bytes::Bytes<'_> {
 /// replace `Word` and [`Bytes`], and [`ThreeWords`] can replace [`TwoBytes`].
 pub(crate) trait BucketLayout {
     /// Whether the position of a bucket is its number.
-    const UNIT: bool;
+    const UNIT: bool = false;
     type Runs: Runs;
     /// The layout for buckets of one run in the same filter.
     type Narrow: BucketLayout;
@@ -292,7 +292,6 @@ impl BucketLayout for Word {
 }
 
 impl BucketLayout for Bytes {
-    const UNIT: bool = false;
     type Runs = u64;
     type Narrow = Self;
 
@@ -313,7 +312,6 @@ impl BucketLayout for Bytes {
 }
 
 impl BucketLayout for TwoBytes {
-    const UNIT: bool = false;
     type Runs = [u64; 2];
     type Narrow = Bytes;
 
@@ -329,7 +327,6 @@ impl BucketLayout for TwoBytes {
 }
 
 impl BucketLayout for Words {
-    const UNIT: bool = false;
     type Runs = u64;
     type Narrow = Self;
 
@@ -343,7 +340,6 @@ impl BucketLayout for Words {
 }
 
 impl BucketLayout for ThreeWords {
-    const UNIT: bool = false;
     type Runs = [u64; 2];
     type Narrow = Words;
 

@@ -6,7 +6,7 @@
 
 use super::epoch::Epoch;
 use super::filter::RawFilter;
-use crate::layout::{Fingerprint, Lanes, Moment, Plan, Tags, hits};
+use crate::layout::{Fingerprint, Lanes, Moment, Plan, Tags, hits_less};
 
 /// The state shared by all slots of a filter.
 pub(crate) trait SlotKind: Send + Sync + 'static {
@@ -152,7 +152,8 @@ impl Slots for Bare {
         fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, _: ()) -> u64 =
             lanes.equal(run, lanes.repeat(fingerprint.get()));
         fn dead(self, _: Lanes, _: u64, _: ()) -> u64 = 0;
-        fn lowest_room(self, lanes: Lanes, run: u64, _: ()) -> u64 = hits(run, 0, lanes.low) & lanes.high;
+        fn lowest_room(self, lanes: Lanes, run: u64, _: ()) -> u64 =
+            hits_less(run, 0, self.minus(lanes.low)) & lanes.high;
         fn largest(self) -> u32 = 1;
         fn fingerprint(self, slot: u32, _: ()) -> Option<Fingerprint> = Fingerprint::from_slot(slot);
         fn slot(self, fingerprint: Fingerprint, _: u32, _: ()) -> u32 = fingerprint.get();

@@ -6,7 +6,6 @@
 //! truncated, the system kills a process that reads beyond its end, which is not undefined behaviour.
 
 use super::prefetch::{CacheLevel, prefetch_at};
-use core::fmt;
 use core::marker::PhantomData;
 use core::ptr;
 #[cfg(feature = "mmap")]
@@ -108,12 +107,6 @@ impl Bytes<'_> {
 
     fn holds(&self, at: usize, count: usize) -> bool {
         at <= self.len && self.len - at >= count
-    }
-}
-
-impl fmt::Debug for Bytes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bytes").field("len", &self.len).finish_non_exhaustive()
     }
 }
 

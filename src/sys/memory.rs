@@ -3,7 +3,7 @@
 //! build as the first, and all its memory at once. The buffers of a growing filter's tables, each too small for a huge page, lie
 //! side by side in an [`Arena`].
 
-use crate::sys::sync::{AtomicPtr, AtomicU64, Flag};
+use crate::sys::sync::{AtomicPtr, AtomicU64};
 
 /// Types whose default value has only zero bytes.
 ///
@@ -20,10 +20,6 @@ unsafe impl Zeroed for AtomicU64 {}
 #[allow(unsafe_code)]
 // SAFETY: as above; the default is null.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
-
-#[allow(unsafe_code)]
-// SAFETY: as above; the default is `false`.
-unsafe impl Zeroed for Flag {}
 
 /// Whether huge pages are advised for large buffers: fewer faults, and fewer TLB misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -88,7 +88,6 @@ struct Tables<'a, R> {
     file: Option<PathBuf>,
     geometry: Geometry,
     now: Option<Arrived>,
-    words: Vec<u64>,
 }
 
 impl<'a, R: Read> Tables<'a, R> {
@@ -96,7 +95,7 @@ impl<'a, R: Read> Tables<'a, R> {
         let file = snapshot.file.clone();
         let arriving = snapshot.arriving();
         let geometry = Geometry::new(arriving.heads.plan());
-        Tables { arriving, file, geometry, now: None, words: Vec::new() }
+        Tables { arriving, file, geometry, now: None }
     }
 
     /// Reads and checks the next table; `false` after the last one, with which a file must end.
@@ -114,9 +113,6 @@ impl<'a, R: Read> Tables<'a, R> {
         let bytes = self.now.take().map_or_else(Vec::new, |arrived| arrived.bytes);
         let Some(arrived) = self.arriving.next(bytes)? else { return Ok(false) };
         arrived.check_alone(self.plan())?;
-        let words = arrived.bytes.chunks_exact(size_of::<u64>());
-        self.words.clear();
-        self.words.extend(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))));
         self.now = Some(arrived);
         Ok(true)
     }
@@ -143,14 +139,15 @@ impl<'a, R: Read> Tables<'a, R> {
     }
 
     fn holds_the_same_words<O: Read>(&self, other: &Tables<'_, O>) -> bool {
-        self.extent() == other.extent() && self.words == other.words
+        self.extent() == other.extent() && self.table().bytes == other.table().bytes
     }
 
     /// Returns the classes of the table, once per copy.
     fn names(&self) -> Vec<Name> {
         let (plan, extent) = (self.plan(), self.extent());
         let table = plan.leaf(&extent);
-        let buckets = table.all_buckets().zip(unpack(&self.words, table.slot_bits, table.buckets as usize));
+        let words: Vec<u64> = self.table().bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let buckets = table.all_buckets().zip(unpack(&words, table.slot_bits, table.buckets as usize));
         let name = |bucket, stored| Name::of(self.geometry.cell_place_of(plan, &extent, stored, bucket).class);
         let names = buckets.flat_map(|(bucket, slots)| {
             slots.into_iter().filter_map(Fingerprint::from_slot).map(move |stored| name(bucket, stored))
