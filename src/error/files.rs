@@ -11,24 +11,20 @@ use std::path::{Path, PathBuf};
 errors! {
     /// A part of a snapshot.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum SnapshotPlace {
         /// The header, before the shards.
         Header => ("the header"),
         /// A shard.
-        #[non_exhaustive]
         Shard {
             /// The number of the shard, from 0.
             number: usize,
         } => ("shard {number}"),
         /// A table of a growing filter.
-        #[non_exhaustive]
         Table {
             /// Its position in the snapshot, from 0.
             number: usize,
         } => ("table {number}"),
         /// A change of a delta.
-        #[non_exhaustive]
         Change {
             /// Its position in the delta, from 0.
             number: usize,
@@ -49,7 +45,6 @@ errors! {
     /// assert!(matches!(error, SnapshotError::NotASnapshot));
     /// assert_eq!(error.to_string(), "the data does not begin with the header of a snapshot");
     /// ```
-    #[non_exhaustive]
     pub enum SnapshotError {
         /// An error of the reader, of the writer or of the system. If a file was saved or loaded, the text names the
         /// file, and the source is the error of the system.
@@ -57,7 +52,6 @@ errors! {
         /// The data does not begin with the header of a snapshot.
         NotASnapshot => ("the data does not begin with the header of a snapshot"),
         /// This version of the crate does not read the version of the format.
-        #[non_exhaustive]
         UnknownVersion {
             /// The version of the snapshot.
             found: u32,
@@ -65,19 +59,16 @@ errors! {
             known: u32,
         } => ("the snapshot is of format {found}; this version of the crate reads format {known}"),
         /// The bytes end too soon.
-        #[non_exhaustive]
         Truncated {
             /// The part of the snapshot in which the bytes end.
             place: SnapshotPlace,
         } => ("the snapshot ends within {place}"),
         /// A checksum does not match.
-        #[non_exhaustive]
         Damaged {
             /// The part of the snapshot with this checksum.
             place: SnapshotPlace,
         } => ("{place} of the snapshot is damaged: its checksum does not match"),
         /// A field has an impossible value, although the checksum matches.
-        #[non_exhaustive]
         Invalid {
             /// The part of the snapshot with this field.
             place: SnapshotPlace,
@@ -87,7 +78,6 @@ errors! {
             found: String,
         } => ("{place} of the snapshot is not valid: {field} is {found}"),
         /// The snapshot was written with another hash function or other seeds.
-        #[non_exhaustive]
         HasherMismatch {
             /// The name of the hash function in the snapshot.
             saved: String,
@@ -103,13 +93,11 @@ errors! {
         ),
         /// The snapshot does not contain the seeds of its hash function: pass the hash function to
         /// [`SnapshotReader::into_filter_with_hasher`](crate::SnapshotReader::into_filter_with_hasher).
-        #[non_exhaustive]
         NoSeeds {
             /// The name of the hash function.
             hasher: String,
         } => ("the snapshot does not contain the seeds of its hasher {hasher:?}; pass the hasher"),
         /// The snapshot has another type of keys.
-        #[non_exhaustive]
         KeyTypeMismatch {
             /// The type of keys in the snapshot.
             saved: Cow<'static, str>,
@@ -117,7 +105,6 @@ errors! {
             requested: Cow<'static, str>,
         } => ("the snapshot has keys of type {saved}; it cannot be read as a filter of {requested}"),
         /// The snapshot has another kind of filter.
-        #[non_exhaustive]
         KindMismatch {
             /// The kind in the snapshot: "growing", "expiring", "counting", "tagged", "plain", or a combination.
             saved: String,
@@ -127,14 +114,12 @@ errors! {
         /// The data does not begin with the header of a delta.
         NotADelta => ("the data does not begin with the header of a delta"),
         /// The delta, or one of its two snapshots, belongs to a filter that was built differently.
-        #[non_exhaustive]
         DeltaOfAnother {
             /// The property that differs.
             what: &'static str,
         } => ("the delta belongs to a filter that was built differently: the {what} differs"),
         /// The contents of the filter differ from the older snapshot of the delta, or after the changes from the newer
         /// one.
-        #[non_exhaustive]
         DeltaMismatch {
             /// The [digest](crate::Filter::digest) of the snapshot.
             expected: u64,
@@ -143,7 +128,6 @@ errors! {
         } => ("the filter has the digest {found:016x}, and the delta requires {expected:016x}; load the newer snapshot"),
         /// A change of the delta failed: an inserted key found no room, or a removed key was absent. Earlier changes
         /// have taken effect.
-        #[non_exhaustive]
         DeltaRefused {
             /// The shard of the failed change.
             shard: usize,
@@ -152,7 +136,6 @@ errors! {
         TrailingBytes => ("something follows the snapshot in its file"),
         /// The snapshot is a part of a filter. [`Filter::join`](crate::Filter::join) reads it together with the other
         /// parts.
-        #[non_exhaustive]
         PartAlone {
             /// The shards of the part.
             part: Range<usize>,
@@ -165,7 +148,6 @@ errors! {
         /// No parts were passed to join.
         NoParts => ("no parts were passed; at least one is needed"),
         /// The parts belong to filters that were built differently.
-        #[non_exhaustive]
         PartsDiffer {
             /// The property that differs.
             what: &'static str,
@@ -173,7 +155,6 @@ errors! {
             part: usize,
         } => ("the parts belong to filters that were built differently: the {what} of part {part} differs from part 0"),
         /// Two parts contain the same shard.
-        #[non_exhaustive]
         ShardTwice {
             /// The number of the shard.
             number: usize,
@@ -181,7 +162,6 @@ errors! {
             parts: [usize; 2],
         } => ("shard {number} is in two of the parts, {} and {}, counted from 0", parts[0], parts[1]),
         /// No part contains this shard.
-        #[non_exhaustive]
         ShardMissing {
             /// The number of the shard.
             number: usize,
@@ -189,7 +169,6 @@ errors! {
             shards: usize,
         } => ("shard {number} of {shards} is in none of the parts"),
         /// The shards requested for a snapshot are not in the filter or part, or the range is empty.
-        #[non_exhaustive]
         NoSuchShards {
             /// The requested shards.
             requested: Range<usize>,
@@ -197,7 +176,6 @@ errors! {
             there: Range<usize>,
         } => ("shards {requested:?} were requested; the filter or part has {there:?}, and a snapshot needs at least one"),
         /// The metadata or the name of the type of the keys is too long.
-        #[non_exhaustive]
         TooLong {
             /// Which of the two.
             what: &'static str,
@@ -207,7 +185,6 @@ errors! {
             most: usize,
         } => ("the {what} has {len} bytes; at most {most} fit"),
         /// Allocation failed.
-        #[non_exhaustive]
         OutOfMemory {
             /// The size of the allocation.
             bytes: usize,
@@ -218,7 +195,6 @@ errors! {
 #[cfg(all(feature = "shared", target_os = "linux"))]
 errors! {
     /// The reason why a shared filter cannot be created, opened, changed or queried.
-    #[non_exhaustive]
     pub enum SharedError {
         /// An error of the system. The text names the file, and the source is the error of the system.
         Io(error: io::Error) => ("{error}"),
@@ -230,7 +206,6 @@ errors! {
         /// [`MappedFilter`](crate::MappedFilter) queries.
         NotShared => ("the file does not begin with the header of a shared filter"),
         /// This version of the crate does not read the format of the file.
-        #[non_exhaustive]
         UnknownVersion {
             /// The format of the file.
             found: u32,
@@ -240,7 +215,6 @@ errors! {
         /// The description of the filter in the file is damaged, or differs from the requested type.
         Header(error: SnapshotError) => ("the header of the shared filter, which has the form of a snapshot, was refused: {error}"),
         /// The file was truncated or extended.
-        #[non_exhaustive]
         WrongLength {
             /// The length of the file that the filter requires, in bytes.
             expected: u64,
@@ -248,7 +222,6 @@ errors! {
             found: u64,
         } => ("the shared filter requires {expected} bytes; the file has {found}"),
         /// Another handle has opened the filter for writing.
-        #[non_exhaustive]
         WriterPresent {
             /// The last process that opened the filter for writing.
             pid: u64,
@@ -264,7 +237,6 @@ errors! {
              to copy a filter in use, save a snapshot"
         ),
         /// The file has contents that no writer leaves behind.
-        #[non_exhaustive]
         Damaged {
             /// The damaged shard.
             shard: usize,

@@ -23,7 +23,8 @@ macro_rules! debug_is_display {
 use debug_is_display;
 debug_is_display!(BuildError, MergeError, PartError);
 
-/// Defines an enum of errors: each variant with its documentation and, after `=>`, its text as arguments of `write!`.
+/// Defines an enum of errors: each variant with its documentation and, after `=>`, its text as arguments of `write!`. The enum
+/// and its variants with named fields are `non_exhaustive`.
 macro_rules! errors {
     (
         $(#[$about:meta])*
@@ -38,8 +39,14 @@ macro_rules! errors {
         }
     ) => {
         $(#[$about])*
+        #[non_exhaustive]
         pub enum $name {
-            $($(#[$means])* $variant $({ $($(#[$holds])* $field: $type,)+ })? $(($inner_type))?,)+
+            $(
+                $(#[$means])*
+                // Repeats with the fields, and adds nothing for any of them.
+                $($(#[cfg_attr(any(), $field)])+ #[non_exhaustive])?
+                $variant $({ $($(#[$holds])* $field: $type,)+ })? $(($inner_type))?,
+            )+
         }
 
         impl fmt::Display for $name {
@@ -70,7 +77,6 @@ errors! {
     /// assert_eq!(filter.len(), 8);
     /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[non_exhaustive]
     // As wide as a value, so that a result is two registers: with one byte, an insertion into a growing filter waited for
     // a store of which it loaded a part, and took up to 1.2 times as long.
     #[repr(u32)]
@@ -109,19 +115,16 @@ errors! {
     /// assert_eq!(format!("{error:?}"), error.to_string()); // a `main` that returns it prints the sentence
     /// ```
     #[derive(Clone, PartialEq)]
-    #[non_exhaustive]
     pub enum BuildError {
         /// [`Builder::capacity`](crate::Builder::capacity) was not called.
         NoCapacity => ("no capacity was requested; call `capacity` with the expected number of keys"),
         /// The false-positive rate is not a number between 0 and 1.
-        #[non_exhaustive]
         RateOutOfRange {
             /// The requested rate.
             requested: f64,
         } => ("a false-positive rate of {requested} was requested; it must lie between 0 and 1, both excluded"),
         /// The false-positive rate requires wider fingerprints than fit: 32 bits, or 30 in a growing filter, less the
         /// bits of a deadline, a counter or a tag.
-        #[non_exhaustive]
         RateTooLow {
             /// The requested rate.
             requested: f64,
@@ -135,7 +138,6 @@ errors! {
             lowest * 1.005
         ),
         /// The bits of a fingerprint or of a counter, the steps of the time to live or the number of tags are out of range.
-        #[non_exhaustive]
         OutOfRange {
             /// The name of the option, in the plural.
             what: &'static str,
@@ -145,7 +147,6 @@ errors! {
             possible: RangeInclusive<u32>,
         } => ("{requested} {what} were requested; {} to {} are possible", possible.start(), possible.end()),
         /// Both a rate and a width were requested, each of which determines the other.
-        #[non_exhaustive]
         RateAndFingerprintBits {
             /// The requested rate.
             rate: f64,
@@ -153,7 +154,6 @@ errors! {
             bits: u32,
         } => ("both a false-positive rate of {rate} and fingerprints of {bits} bits were requested; give one of them"),
         /// The filter is to grow to fewer keys than its capacity.
-        #[non_exhaustive]
         MaxCapacityTooLow {
             /// The requested capacity.
             capacity: usize,
@@ -165,7 +165,6 @@ errors! {
         /// Zero stripes were requested. Insertions need at least one lock.
         NoStripes => ("0 stripes were requested; at least 1 is needed"),
         /// The shards requested for a part do not exist, or the range is empty.
-        #[non_exhaustive]
         NoSuchShards {
             /// The requested shards.
             requested: Range<usize>,
@@ -173,7 +172,6 @@ errors! {
             shards: usize,
         } => ("a part with shards {requested:?} was requested; the filter has {shards} shards, and a part needs at least one"),
         /// A key passed to [`Builder::items`](crate::Builder::items) was refused.
-        #[non_exhaustive]
         Refused {
             /// The index of the key in the list.
             index: usize,
@@ -181,7 +179,6 @@ errors! {
             error: InsertError,
         } => ("key {index} of the list was refused: {error}"),
         /// The filter exceeds the address space.
-        #[non_exhaustive]
         TooLarge {
             /// The requested capacity.
             capacity: usize,
@@ -195,13 +192,11 @@ errors! {
         /// [`Builder::time_to_live`](crate::Builder::time_to_live) was not called, or called with zero.
         NoTimeToLive => ("no time to live was requested; call `time_to_live` with a duration above zero"),
         /// The time to live exceeds 2^64 nanoseconds.
-        #[non_exhaustive]
         TimeToLiveTooLong {
             /// The requested time to live.
             requested: core::time::Duration,
         } => ("a time to live of {requested:?} was requested; up to 584 years are possible"),
         /// Allocation failed.
-        #[non_exhaustive]
         OutOfMemory {
             /// The total memory of the filter.
             bytes: usize,
@@ -240,7 +235,6 @@ impl fmt::Display for PartError {
 errors! {
     /// The reason why two filters cannot be merged. Neither has changed.
     #[derive(Clone, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum MergeError {
         /// The filters were built with different capacities, widths or options.
         SizesDiffer => ("the filters differ in size; build both with the same capacity and rate or bits"),
@@ -249,7 +243,6 @@ errors! {
             "the filters hash differently; build both with the same hasher and the same seeds, such as clones of one hasher"
         ),
         /// Allocation failed.
-        #[non_exhaustive]
         OutOfMemory {
             /// The size of the allocation.
             bytes: usize,
