@@ -255,7 +255,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     ///
     /// Only Linux takes the advice, where transparent huge pages are set to `madvise` or `always`. The system supplies memory by the page,
     /// as it is touched, so a large filter with few keys takes less memory without huge pages, at an equal
-    /// [`memory_usage`](Builder::memory_usage). A filter that is read from a snapshot is always advised.
+    /// [`memory_usage`](Builder::memory_usage). A clone is always advised, and so is a filter read from a snapshot.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -31,7 +31,7 @@ const BITS_THAT_KEEP_THE_CAPACITY: u32 = 6;
 const STRIPE_SHIFT: u32 = 4;
 
 /// The memory of a stripe: a cache line for writers and one for lookups (`raw/stripe`), or one longer line.
-pub(super) const STRIPE_BYTES: u64 = {
+pub(crate) const STRIPE_BYTES: u64 = {
     let line = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
     if line > 128 { line } else { 128 }
 };

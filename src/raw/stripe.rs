@@ -10,6 +10,7 @@
 //! | intent      | the holder of the lock               | the process that takes over                       |
 
 use super::counters::Counters;
+use crate::sys::IS_MODEL;
 use crate::sys::memory::Zeroed;
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
@@ -57,6 +58,8 @@ pub(super) const EMPTIED: u64 = (1 << COUNT_BITS) - 1;
 pub(super) const REPLACED: u64 = EMPTIED + 1;
 
 pub(super) const STRIPE_BYTES: usize = size_of::<CachePadded<Stripe>>();
+
+const _: () = assert!(IS_MODEL || STRIPE_BYTES as u64 == crate::layout::STRIPE_BYTES, "plans count these bytes");
 
 #[allow(unsafe_code)]
 // SAFETY: 1. numbers and counters of zero bytes are their defaults; 2. so is the lock, as `sync` asserts at compile

@@ -29,15 +29,19 @@ impl<'a> Lookups<'a> {
         }
     }
 
-    pub(super) fn tables(&self) -> Option<&Tables<'a>> {
+    /// Returns the tables of a filter whose slots have tags.
+    pub(super) fn with_tags(&self) -> &Tables<'a> {
         match self {
-            Lookups::Records(_) => None,
-            Lookups::Tables(tables) => Some(tables),
+            Lookups::Records(_) => unreachable!("a plain filter has no tags"),
+            Lookups::Tables(tables) => tables,
         }
     }
 
     pub(super) fn slots(&self, plan: &Plan) -> usize {
-        self.tables().map_or(plan.slots(), Tables::slots)
+        match self {
+            Lookups::Records(_) => plan.slots(),
+            Lookups::Tables(tables) => tables.slots(),
+        }
     }
 
     #[inline]

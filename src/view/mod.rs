@@ -323,7 +323,7 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
     where
         K: Borrow<Q>,
     {
-        self.lookups.tables().map_or(0, |tables| tables.count(self.mixed(key), self.now.get()))
+        self.lookups.with_tags().count(self.mixed(key), self.now.get())
     }
 }
 
@@ -345,8 +345,7 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
     where
         K: Borrow<Q>,
     {
-        let values = self.lookups.tables().map(|tables| tables.values(self.mixed(key), 0));
-        values.unwrap_or_default().into_iter().map(|value| value - 1)
+        self.lookups.with_tags().values(self.mixed(key), 0).into_iter().map(|value| value - 1)
     }
 }
 

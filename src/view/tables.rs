@@ -185,15 +185,18 @@ impl<'a> Tables<'a> {
         }
     }
 
+    fn tags(&self) -> Tags {
+        self.tags.expect("only kinds with tags have values")
+    }
+
     /// Returns the count of the key at this epoch.
     pub(super) fn count(&self, mixed: Mixed, now: u64) -> u32 {
-        let Some(tags) = self.tags else { return 0 };
-        self.values(mixed, now).into_iter().map(|value| tags.count(value)).max().unwrap_or(0)
+        self.values(mixed, now).into_iter().map(|value| self.tags().count(value)).max().unwrap_or(0)
     }
 
     /// Returns the values of the copies of the key that are alive at this epoch, in the state in which their table was written.
     pub(super) fn values(&self, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
-        let Some(tags) = self.tags else { return ArrayVec::new() };
+        let tags = self.tags();
         let Site { table, fingerprint, begins } = self.site(mixed);
         let (moment, age) = (tags.moment(table.epoch), now.saturating_sub(table.epoch));
         let alive = |slot: u32| {
