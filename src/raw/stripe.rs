@@ -18,10 +18,6 @@ use crate::sys::sync::{AtomicU64, Flag, Mutex, ReadWord, fence_acquire, is_unloc
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
-/// The version read at the beginning of a lookup.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Version(u64);
-
 #[derive(Clone, Copy)]
 pub(crate) struct VersionRef<'a>(&'a AtomicU64);
 
@@ -152,17 +148,15 @@ impl VersionRef<'_> {
 
 /// Detects changes beside a lookup.
 pub(crate) trait Watch: Copy {
-    type Seen: Copy;
-
     /// Reads the version before the buckets.
-    fn begin(self) -> Self::Seen;
+    fn begin(self) -> u64;
 
     /// Nonzero if a relocation of the class came between [`begin`](Self::begin) and the reads of the buckets.
-    fn change_since(self, seen: Self::Seen) -> u64;
+    fn change_since(self, version: u64) -> u64;
 
     #[inline(always)]
-    fn is_still(self, seen: Self::Seen) -> bool {
-        self.change_since(seen) == 0
+    fn is_still(self, version: u64) -> bool {
+        self.change_since(version) == 0
     }
 }
 
@@ -175,51 +169,47 @@ pub(super) const VERSION_AT: usize = core::mem::offset_of!(Stripe, version);
 
 /// The version of memory that nobody changes.
 impl Watch for () {
-    type Seen = ();
+    #[inline(always)]
+    fn begin(self) -> u64 {
+        0
+    }
 
     #[inline(always)]
-    fn begin(self) {}
-
-    #[inline(always)]
-    fn change_since(self, (): ()) -> u64 {
+    fn change_since(self, _: u64) -> u64 {
         0
     }
 }
 
 impl Watch for VersionRef<'_> {
-    type Seen = Version;
-
     #[inline(always)]
-    fn begin(self) -> Version {
+    fn begin(self) -> u64 {
         // Acquire: pairs with the Release in `Stripe::advance`. A thread that reads the new version sees the copy
         // stored before it (H1, models relocation_*).
-        Version(self.0.load(Ordering::Acquire))
+        self.0.load(Ordering::Acquire)
     }
 
     #[inline(always)]
-    fn change_since(self, version: Version) -> u64 {
+    fn change_since(self, version: u64) -> u64 {
         // Relaxed: the Acquire loads of the buckets precede it. One that read a cleared slot synchronized with the
         // clearing store, and the bump happened before that (H1, H2, models relocation_* and equal_fingerprint_*).
-        self.0.load(Ordering::Relaxed) ^ version.0
+        self.0.load(Ordering::Relaxed) ^ version
     }
 }
 
 impl Watch for FencedRef<'_> {
-    type Seen = Version;
-
     #[inline(always)]
-    fn begin(self) -> Version {
-        let version = Version(self.0.load());
+    fn begin(self) -> u64 {
+        let version = self.0.load();
         // Acquire: makes the load before it as good as that of `VersionRef::begin` (H1, models *_by_fences).
         fence_acquire();
         version
     }
 
     #[inline(always)]
-    fn change_since(self, version: Version) -> u64 {
+    fn change_since(self, version: u64) -> u64 {
         // Acquire: the loads of the buckets precede it. One that read a cleared slot synchronized with the clearing
         // store, and the bump happened before that (H1, H2, models *_by_fences).
         fence_acquire();
-        self.0.load() ^ version.0
+        self.0.load() ^ version
     }
 }
