@@ -279,11 +279,8 @@ impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Tagged, P
 
     /// Removes a copy of each key with this tag, and lists absent keys.
     pub fn remove<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], tag: u32) -> RemoveReport {
-        let value = self.filter.value(tag);
-        self.on(keys, |work, keys| match value {
-            Ok(value) => work.remove(keys, Some(value)),
-            Err(_) => work.remove_none(keys),
-        })
+        let value = self.filter.sought(tag);
+        self.on(keys, |work, keys| work.remove(keys, value))
     }
 }
 

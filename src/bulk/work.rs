@@ -139,14 +139,6 @@ impl<T: SlotKind> Work<'_, T> {
         report
     }
 
-    /// Returns the report of removals that match no copy.
-    pub(super) fn remove_none(self, keys: Keys<'_>) -> RemoveReport {
-        let mut report = RemoveReport::default();
-        (0..keys.count).for_each(|index| report.note(index, false, self.max_listed));
-        (self.progress)(keys.count);
-        report
-    }
-
     pub(super) fn contains(self, keys: Keys<'_>, found: &mut [bool]) {
         let raw = self.raw;
         let mut block = raw.lookup_block(keys.count);

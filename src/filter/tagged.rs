@@ -53,8 +53,13 @@ impl<K: ?Sized, S> Builder<K, S, Tagged> {
 
 impl<K: ?Sized, S> TaggedFilter<K, S> {
     /// The value of a tag: that of a dead slot is 0.
-    pub(crate) fn value(&self, tag: u32) -> Result<u32, InsertError> {
+    fn value(&self, tag: u32) -> Result<u32, InsertError> {
         if tag < self.raw.tags().most { Ok(tag + 1) } else { Err(InsertError::TagTooLarge) }
+    }
+
+    /// The value of the copies with this tag: 0, which no live copy has, if it is too large.
+    pub(crate) fn sought(&self, tag: u32) -> Option<u32> {
+        Some(self.value(tag).unwrap_or(0))
     }
 
     /// An insertion with this tag.
@@ -147,9 +152,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
         K: Borrow<Q>,
     {
         let to = self.value(to)?;
-        // No copy has a tag that is too large.
-        let Ok(from) = self.value(from) else { return Ok(false) };
-        Ok(self.raw.update(self.mixed(key), Some(from), |_| to) != 0)
+        Ok(self.raw.update(self.mixed(key), self.sought(from), |_| to) != 0)
     }
 
     /// Removes a copy of the key with this tag, and returns whether there was one. Remove only pairs that were inserted: removing another
@@ -158,7 +161,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     where
         K: Borrow<Q>,
     {
-        self.value(tag).is_ok_and(|value| self.raw.remove_value(self.mixed(key), Some(value)) != 0)
+        self.raw.remove_value(self.mixed(key), self.sought(tag)) != 0
     }
 
     /// Stores a copy of each key with this tag, as a loop of [`insert`](TaggedFilter::insert) would, and lists refused keys.
@@ -192,10 +195,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn remove_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], tag: u32) -> RemoveReport {
-        match self.value(tag) {
-            Ok(value) => self.remove_each(keys, Some(value)),
-            Err(_) => RemoveReport { missing: (0..keys.len()).collect(), ..RemoveReport::default() },
-        }
+        self.remove_each(keys, self.sought(tag))
     }
 
     /// Returns the tag of each key: `tags[i]` is the result of [`tag`](TaggedFilter::tag) for `keys[i]`.
