@@ -82,9 +82,8 @@ impl Config {
 
 /// The load of a filter, and counters since it was built or loaded; returned by [`Filter::stats`](crate::Filter::stats).
 ///
-/// Repeated lookups are not counted: a lookup writes no shared memory. It repeats only if, in the meantime and in its stripe, a key was
-/// relocated, one of several copies of a class was removed or retagged, or the filter was cleared; if its table was split and its key
-/// moved to the new table; or if the filter ticked. Of these, relocations and splits are counted here.
+/// Repeated lookups are not counted: a lookup writes no shared memory. Of the changes that make it repeat
+/// ([`Filter`](crate::Filter), "Consistency"), relocations and splits are counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
