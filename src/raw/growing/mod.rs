@@ -16,6 +16,7 @@
 mod block;
 mod copy;
 #[cfg(all(test, cuckoo_loom))]
+#[path = "../../../loom-tests/single_steps.rs"]
 mod in_models;
 mod leaf;
 mod lookup;
