@@ -10,7 +10,7 @@ use super::slots::Slots;
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;
-use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::isa::{Compiled, Function};
 use crate::sys::prefetch::{CacheLevel, level_for};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
@@ -32,19 +32,15 @@ struct LookupBlock {
 /// Lookups of many keys, compiled per layout.
 struct ContainsEachAs<L>(PhantomData<L>);
 
-pub(crate) struct ContainsEach<F>(PhantomData<F>);
-
-impl<F> Signature for ContainsEach<F> {
-    type Context = F;
-    type Input<'a> = (Option<CacheLevel>, Next<'a>, &'a mut [bool]);
-    type Output = ();
-}
+/// The keys of a lookup: the cache that their lines are fetched to, if any, the hashes, and the places of the answers.
+pub(crate) type LookupBatch<'a> = (Option<CacheLevel>, Next<'a>, &'a mut [bool]);
 
 /// Looks up the next keys in words of `word_bytes` bytes. Selects the function per call: a filter that held it from its construction
 /// would put all of them, 470 KB with those of growing filters, into every program.
 pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: Next<'_>, found: &mut [bool]) {
     let layout = BucketLayoutKind::of(probed.shape().format.slot_bits);
-    let compiled: Compiled<ContainsEach<P>> = with_layout!(layout, L => Compiled::for_vectors::<ContainsEachAs<L>>());
+    let compiled: Compiled<P, LookupBatch<'_>, ()> =
+        with_layout!(layout, L => Compiled::for_vectors::<ContainsEachAs<L>>());
     compiled.call(probed, (level_for(word_bytes), next, found));
 }
 
@@ -52,9 +48,9 @@ pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: N
 /// depends on the user's types.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl<P: Probed, L: BucketLayout> Function<ContainsEach<P>> for ContainsEachAs<L> {
+impl<P: Probed, L: BucketLayout> Function<P, LookupBatch<'_>, ()> for ContainsEachAs<L> {
     #[inline(always)]
-    fn run(shards: &P, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool])) {
+    fn run(shards: &P, (level, next, found): LookupBatch<'_>) {
         // Two blocks: one is read while the lines of the other arrive.
         let mut blocks = [LookupBlock::new(), LookupBlock::new()];
         let mut now = 0;

@@ -10,14 +10,13 @@ use super::slots::{Bare, SlotKind};
 use super::writers::Writes;
 use crate::error::InsertError;
 use crate::layout::{Class, Geometry, Mixed, Plan};
-use crate::sys::isa::Compiled;
 use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 
 #[repr(C)]
 pub(crate) struct Flat<K: SlotKind = Bare> {
     /// The first field of both directories: a lookup loads it from one offset without a branch.
-    pub(super) contains: Compiled<Contains<Flat<K>>>,
+    pub(super) contains: Contains<Flat<K>>,
     pub(crate) geometry: Geometry,
     pub(crate) shards: Shards,
     pub(super) kind: K,

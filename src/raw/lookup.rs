@@ -6,7 +6,7 @@ use super::shards::Shards;
 use super::slots::{SlotKind, Slots, Tagging};
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place, Plan, SLOTS, hits_less};
-use crate::sys::isa::{Compiled, Function, Of};
+use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
@@ -80,11 +80,11 @@ pub(crate) type Values = ArrayVec<u32, { 2 * SLOTS }>;
 /// bits and costs 6 % at 13.
 struct ContainsAs<L, const ONE: bool, const BRANCHES: bool>(PhantomData<L>);
 
-/// The signature of a lookup.
-pub(crate) type Contains<F> = Of<F, Mixed, bool>;
+/// The lookup of a filter of this type.
+pub(crate) type Contains<F> = Compiled<F, Mixed, bool>;
 
 /// The lookup for filters of this plan on this processor.
-pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Compiled<Contains<P>> {
+pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Contains<P> {
     with_layout!(BucketLayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
         (1, ..NARROW) if !P::Slots::TAGGED => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
         (1, _) => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
@@ -93,7 +93,7 @@ pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Compiled<Contains<P>> {
     })
 }
 
-impl<P: Probed, L: BucketLayout, const ONE: bool, const BRANCHES: bool> Function<Contains<P>>
+impl<P: Probed, L: BucketLayout, const ONE: bool, const BRANCHES: bool> Function<P, Mixed, bool>
     for ContainsAs<L, ONE, BRANCHES>
 {
     #[inline(always)]

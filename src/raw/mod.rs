@@ -58,7 +58,7 @@ mod writers;
 
 #[cfg(feature = "snapshot")]
 pub(crate) use self::{
-    block::{ContainsEach, contains_each_in},
+    block::{LookupBatch, contains_each_in},
     growing::layout_of,
     lookup::{Contains, contains_in},
     probe::{Positions, Probed, Shape},

@@ -10,7 +10,6 @@ use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use super::stripe::{FencedRef, VERSION_AT};
 use crate::layout::{Format, Geometry, Mixed, Plan};
-use crate::sys::isa::Compiled;
 use crate::sys::read_only::ReadOnly;
 use core::borrow::Borrow;
 
@@ -38,7 +37,7 @@ pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     positions: ShardStrides,
     format: Format,
     kind: K,
-    contains: Compiled<Contains<Self>>,
+    contains: Contains<Self>,
     word_bytes: usize,
 }
 

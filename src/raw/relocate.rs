@@ -15,29 +15,22 @@ use crate::layout::{
     Bucket, Class, Doubled, FOUR_HOPS, Fingerprint, Hop, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, Steps,
     TWO_HOPS, find_short,
 };
-use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::isa::{Compiled, Function};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 use crate::sys::unaligned;
-use core::marker::PhantomData;
 
 /// [`find_short`] in a shard, from one number of a bucket to another.
 struct FindShort<const FROM: usize, const TO: usize>;
 
-struct FindIn<'a, T: Slots, B>(PhantomData<(Shard<'a, T>, B)>);
+/// Its input.
+type FindIn<'s, T, B> = (Class, <T as Slots>::Moment, Reading, &'s mut Steps<B>);
 
-impl<'a, T: Slots, B: Runs> Signature for FindIn<'a, T, B> {
-    type Context = Shard<'a, T>;
-    type Input<'s> = (Class, T::Moment, Reading, &'s mut Steps<B>);
-    type Output = Option<ShortPath>;
-}
-
-impl<'a, T: Slots, B: Runs, const FROM: usize, const TO: usize> Function<FindIn<'a, T, B>> for FindShort<FROM, TO> {
+impl<'a, T: Slots, B: Runs, const FROM: usize, const TO: usize>
+    Function<Shard<'a, T>, FindIn<'_, T, B>, Option<ShortPath>> for FindShort<FROM, TO>
+{
     #[inline(always)]
-    fn run(
-        shard: &Shard<'a, T>,
-        (class, moment, reading, steps): (Class, T::Moment, Reading, &mut Steps<B>),
-    ) -> Option<ShortPath> {
+    fn run(shard: &Shard<'a, T>, (class, moment, reading, steps): FindIn<'_, T, B>) -> Option<ShortPath> {
         // Copies stay in registers: after each read the compiler would reload anything else.
         let (array, alternates, format) = (shard.bucket_array(), *shard.alternates(), *shard.format());
         let slots = shard.slots;
@@ -97,8 +90,7 @@ impl<T: Slots> Shard<'_, T> {
     fn find_short_as<B: Runs>(self, class: Class, moment: T::Moment, reading: Reading) -> Option<ShortPath> {
         let mut steps = Steps::<B>::new();
         FindShort::<0, TWO_HOPS>::run(&self, (class, moment, reading, &mut steps)).or_else(|| {
-            let in_vectors = Compiled::<FindIn<'_, T, B>>::for_vectors::<FindShort<TWO_HOPS, FOUR_HOPS>>();
-            in_vectors.call(&self, (class, moment, reading, &mut steps))
+            Compiled::for_vectors::<FindShort<TWO_HOPS, FOUR_HOPS>>().call(&self, (class, moment, reading, &mut steps))
         })
     }
 

@@ -3,7 +3,7 @@
 use super::pair::Put;
 use crate::error::InsertError;
 use crate::layout::Mixed;
-use crate::sys::isa::{Compiled, Function, Of};
+use crate::sys::isa::{Compiled, Function};
 
 /// The single changes of a directory.
 pub(super) trait Writes: Sized {
@@ -14,19 +14,18 @@ pub(super) trait Writes: Sized {
     fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32;
 }
 
-type Insert<D> = Of<D, Mixed, Result<u32, InsertError>>;
-type Remove<D> = Of<D, Mixed, u32>;
+struct Insert<const UNIQUE: bool>;
 
-struct Writer<const UNIQUE: bool = false>;
+struct Remove;
 
-impl<D: Writes, const UNIQUE: bool> Function<Insert<D>> for Writer<UNIQUE> {
+impl<D: Writes, const UNIQUE: bool> Function<D, Mixed, Result<u32, InsertError>> for Insert<UNIQUE> {
     #[inline(always)]
     fn run(directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
         directory.put(mixed, if UNIQUE { Put::UNIQUE } else { Put::COPY })
     }
 }
 
-impl<D: Writes> Function<Remove<D>> for Writer {
+impl<D: Writes> Function<D, Mixed, u32> for Remove {
     #[inline(always)]
     fn run(directory: &D, mixed: Mixed) -> u32 {
         directory.remove(mixed, None)
@@ -36,11 +35,11 @@ impl<D: Writes> Function<Remove<D>> for Writer {
 /// Inserts into bare slots, for this processor: a filter is made with a lookup for it, so it is known.
 #[inline]
 pub(super) fn insert<D: Writes, const UNIQUE: bool>(directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
-    Compiled::<Insert<D>>::for_known_scalars::<Writer<UNIQUE>>().call(directory, mixed)
+    Compiled::for_known_scalars::<Insert<UNIQUE>>().call(directory, mixed)
 }
 
 /// Removes from bare slots, for this processor.
 #[inline]
 pub(super) fn remove<D: Writes>(directory: &D, mixed: Mixed) -> bool {
-    Compiled::<Remove<D>>::for_known_scalars::<Writer>().call(directory, mixed) != 0
+    Compiled::for_known_scalars::<Remove>().call(directory, mixed) != 0
 }

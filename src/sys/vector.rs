@@ -78,7 +78,7 @@ pub(crate) fn any_within(avx2: Avx2, _: [Sixteen; 2], _: &Spread, _: u32, _: u32
 #[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
-    use crate::sys::isa::{Avx2Function, Compiled, Of};
+    use crate::sys::isa::{Avx2Function, Compiled};
     use crate::sys::memory::{Buffer, HugePages};
     use crate::sys::sync::AtomicU64;
     use crate::sys::unaligned::load_sixteen;
@@ -94,7 +94,7 @@ mod tests {
 
     struct AnyWithin;
 
-    impl Avx2Function<Of<Buffer<AtomicU64>, Fields, bool>> for AnyWithin {
+    impl Avx2Function<Buffer<AtomicU64>, Fields, bool> for AnyWithin {
         #[inline(always)]
         fn run(words: &Buffer<AtomicU64>, Fields { bytes, width, pattern, most }: Fields, avx2: Avx2) -> bool {
             any_within(avx2, bytes.map(|byte| load_sixteen(avx2, words, byte)), Spread::of(width), pattern, most)

@@ -5,14 +5,13 @@ use crate::raw::probe::BucketLayout;
 use crate::raw::{Bare, Contains, Positions, Probed, Shape, contains_in};
 use crate::snapshot::Stored;
 use crate::sys::bytes::Bytes;
-use crate::sys::isa::Compiled;
 
 /// Bytes after a bucket that lookups may read. The trailer follows the last record.
 pub(super) const SPARE: usize = 3 * size_of::<u64>();
 
 pub(super) struct Records<'a> {
     pub(super) bytes: Bytes<'a>,
-    pub(super) contains: Compiled<Contains<Records<'a>>>,
+    pub(super) contains: Contains<Records<'a>>,
     geometry: Geometry,
     positions: RecordStrides,
     format: Format,

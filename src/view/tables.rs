@@ -5,7 +5,7 @@ use super::records::SPARE;
 use crate::filter::hashing;
 use crate::layout::{Bucket, CellPlace, Fingerprint, Format, Geometry, Mixed, Plan, SLOTS, Tags, hits_less};
 use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, with_layout};
-use crate::raw::{BLOCK, Contains, ContainsEach, Next, layout_of};
+use crate::raw::{BLOCK, Contains, LookupBatch, layout_of};
 use crate::snapshot::Placed;
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::{Compiled, Function};
@@ -23,7 +23,7 @@ pub(super) struct Tables<'a> {
     cells: Vec<u32>,
     /// The tags beside fingerprints, if any.
     tags: Option<Tags>,
-    find: Compiled<Contains<Tables<'a>>>,
+    find: Contains<Tables<'a>>,
 }
 
 struct Table {
@@ -52,17 +52,17 @@ struct Site<'t> {
 /// The searches for the fingerprint of a key or of a block of keys, with any tag, compiled for the layout of the widest tables.
 struct FindAs<L>(PhantomData<L>);
 
-impl<'t, L: BucketLayout> Function<Contains<Tables<'t>>> for FindAs<L> {
+impl<'t, L: BucketLayout> Function<Tables<'t>, Mixed, bool> for FindAs<L> {
     #[inline(always)]
     fn run(tables: &Tables<'t>, mixed: Mixed) -> bool {
         tables.site(mixed).finds::<L>(&tables.bytes)
     }
 }
 
-impl<'t, L: BucketLayout> Function<ContainsEach<Tables<'t>>> for FindAs<L> {
+impl<'t, L: BucketLayout> Function<Tables<'t>, LookupBatch<'_>, ()> for FindAs<L> {
     /// Processes one block at a time, and fetches the lines of the next block meanwhile.
     #[inline(always)]
-    fn run(tables: &Tables<'t>, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool])) {
+    fn run(tables: &Tables<'t>, (level, next, found): LookupBatch<'_>) {
         let bytes = &tables.bytes;
         let mut place = || {
             let mut mixed = [Mixed::default(); BLOCK];
@@ -175,7 +175,7 @@ impl<'a> Tables<'a> {
 
     /// Sets for each key whether it is present at this epoch.
     pub(super) fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
-        let find: Compiled<ContainsEach<Tables<'_>>> =
+        let find: Compiled<_, LookupBatch<'_>, ()> =
             with_layout!(layout_of(&self.plan), L => Compiled::for_vectors::<FindAs<L>>());
         find.call(self, (level_for(self.bytes.len()), &mut hashing(keys, &mixed), found));
         if self.tags.is_some() {

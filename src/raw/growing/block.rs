@@ -6,7 +6,7 @@
 use super::Growing;
 use super::leaf::{Leaf, TableShape, layout_of};
 use crate::layout::{Bucket, CellPlace, Geometry, Mixed, repeated};
-use crate::raw::block::{BLOCK, ContainsEach, Next};
+use crate::raw::block::{BLOCK, LookupBatch, Next};
 use crate::raw::lookup::Lookup;
 use crate::raw::probe::{BucketLayout, Bytes, Runs, with_layout};
 use crate::raw::slots::{SlotKind, Slots};
@@ -50,7 +50,7 @@ struct ContainsEachAs<L>(PhantomData<L>);
 
 pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>, found: &mut [bool]) {
     let in_vectors = K::TIMED && growing.plan.has_slots_of_fours();
-    let compiled = in_vectors
+    let compiled: Compiled<_, LookupBatch<'_>, ()> = in_vectors
         .then(Compiled::for_avx2::<ContainsEachInVectors>)
         .flatten()
         .unwrap_or_else(|| with_layout!(layout_of(&growing.plan), L => Compiled::for_vectors::<ContainsEachAs<L>>()));
@@ -60,16 +60,16 @@ pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>
 /// In filters with tags, as the single lookup.
 struct ContainsEachInVectors;
 
-impl<K: SlotKind> Avx2Function<ContainsEach<Growing<K>>> for ContainsEachInVectors {
+impl<K: SlotKind> Avx2Function<Growing<K>, LookupBatch<'_>, ()> for ContainsEachInVectors {
     #[inline(always)]
-    fn run(growing: &Growing<K>, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool]), avx2: Avx2) {
+    fn run(growing: &Growing<K>, (level, next, found): LookupBatch<'_>, avx2: Avx2) {
         growing.contains_each_as::<Bytes>(Some(avx2), level, next, found);
     }
 }
 
-impl<K: SlotKind, L: BucketLayout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
+impl<K: SlotKind, L: BucketLayout> Function<Growing<K>, LookupBatch<'_>, ()> for ContainsEachAs<L> {
     #[inline(always)]
-    fn run(growing: &Growing<K>, (level, next, found): (Option<CacheLevel>, Next<'_>, &mut [bool])) {
+    fn run(growing: &Growing<K>, (level, next, found): LookupBatch<'_>) {
         growing.contains_each_as::<L>(None, level, next, found);
     }
 }

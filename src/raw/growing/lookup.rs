@@ -21,7 +21,7 @@ use core::marker::PhantomData;
 struct ContainsAs<L, const ONE: bool, const EXTENDED: bool>(PhantomData<L>);
 
 /// The lookup for growing filters of this plan on this processor.
-pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
+pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Contains<Growing<K>> {
     let in_vectors = || match plan.shards {
         1 if plan.extension_bits > 0 => Compiled::for_avx2::<ContainsInVectors<true, true>>(),
         1 => Compiled::for_avx2::<ContainsInVectors<true, false>>(),
@@ -31,7 +31,7 @@ pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing
     compiled.unwrap_or_else(|| contains_in_registers(plan))
 }
 
-fn contains_in_registers<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
+fn contains_in_registers<K: SlotKind>(plan: &Plan) -> Contains<Growing<K>> {
     with_layout!(layout_of(plan), L => match plan.shards {
         1 if plan.extension_bits > 0 || K::TIMED => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
         1 => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
@@ -40,7 +40,7 @@ fn contains_in_registers<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<
     })
 }
 
-impl<K: SlotKind, L: BucketLayout, const ONE: bool, const EXTENDED: bool> Function<Contains<Growing<K>>>
+impl<K: SlotKind, L: BucketLayout, const ONE: bool, const EXTENDED: bool> Function<Growing<K>, Mixed, bool>
     for ContainsAs<L, ONE, EXTENDED>
 {
     #[inline(always)]
@@ -63,7 +63,7 @@ impl<K: SlotKind, L: BucketLayout, const ONE: bool, const EXTENDED: bool> Functi
 /// the tables of one depth may have buckets of more than 8 bytes, and a branch on that is not predictable.
 struct ContainsInVectors<const ONE: bool, const EXTENDED: bool>;
 
-impl<K: SlotKind, const ONE: bool, const EXTENDED: bool> Avx2Function<Contains<Growing<K>>>
+impl<K: SlotKind, const ONE: bool, const EXTENDED: bool> Avx2Function<Growing<K>, Mixed, bool>
     for ContainsInVectors<ONE, EXTENDED>
 {
     #[inline(always)]

@@ -37,7 +37,6 @@ use super::slots::{Bare, SlotKind};
 use super::stripe::STRIPE_BYTES;
 use crate::layout::{Bucket, CellPlace, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member, New};
-use crate::sys::isa::Compiled;
 use crate::sys::memory::{Arena, Buffer, HugePages};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
@@ -45,7 +44,7 @@ use crate::sys::sync::{AtomicU64, RelaxedCounter};
 #[repr(C)]
 pub(crate) struct Growing<K: SlotKind = Bare> {
     /// The first field, like in `Flat`.
-    pub(super) contains: Compiled<Contains<Growing<K>>>,
+    pub(super) contains: Contains<Growing<K>>,
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
     pub(super) kind: K,
