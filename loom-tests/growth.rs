@@ -350,7 +350,7 @@ fn writer_during(doublings: [Doublings; 2], executions: [[usize; 2]; 2], present
 const SPLITS: [Doublings; 2] = [Splits(1), Splits(2)];
 const REFILLS: [Doublings; 2] = [Refill, RefillAndSplit];
 
-/// By splits and by refills, of which loom explores equally many executions.
+/// A writer concurrent with splits, and one with refills: loom explores equally many executions of both.
 fn writer_during_doublings(executions: [[usize; 2]; 2], present: bool, write: Act) {
     [SPLITS, REFILLS].into_iter().for_each(|doublings| writer_during(doublings, executions, present, write));
 }

@@ -1,6 +1,7 @@
 //! H2, H3, H4, H9: insertions under the lock of one bucket, concurrent with lookups and other single writers. An insertion
 //! chooses that bucket by a look without locks, which would hide interleavings from loom, so here it is the first bucket of the
-//! class. Only the models of whole insertions include the look. Models beside tasks, clears and copies are in the files of these.
+//! class. Only the models of whole insertions include the look. Models with tasks, clears and copies are in `exclusive`, `clear`
+//! and `copy`.
 
 use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
 use super::harness::*;

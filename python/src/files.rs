@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// Bytes for Python. Unlike those of a `Vec`, their writes fail where memory is refused.
+/// Bytes for Python. Unlike those to a `Vec`, writes fail, and do not abort, when memory runs out.
 #[derive(Default)]
 pub(crate) struct Written(Vec<u8>);
 

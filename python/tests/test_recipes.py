@@ -152,7 +152,9 @@ def test_the_functions_for_ray_build_a_filter_in_parts(tmp_path):
     document = (Path(__file__).parents[2] / "docs/spark.md").read_text()
     recipe = next(code for code in re.findall("```python\n(.*?)```", document, re.DOTALL) if "ray.data" in code)
     names = {"pa": pa, "Layout": Layout, "build_part": build_part}
-    exec(recipe.partition("placed =")[0].replace("10**10), 126", "1_000_000), 3").replace("/shared", str(tmp_path)), names)
+    begun, replaced = re.subn(r"10\*\*10\), \d+", "1_000_000), 3", recipe.partition("placed =")[0])
+    assert replaced == 1
+    exec(begun.replace("/shared", str(tmp_path)), names)
     urls = [f"site-{number}.example" for number in range(10_000)]
     placed = pa.concat_tables(names["place"](pa.table({"url": pa.chunked_array([urls[:10], urls[10:]])})) for _ in range(2))
     for part in range(3):

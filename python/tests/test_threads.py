@@ -218,7 +218,7 @@ os.mkfifo("pipe")
 _glue.regular = os.fspath
 with open("rest", "wb") as rest:
     rest.write(change[1_000_000:])
-# A fork that waits for ever is not to be interrupted.
+# Kills the test if a fork never returns.
 signal.alarm(60)
 pipe = os.open("pipe", os.O_RDWR)
 reader = threading.Thread(target=replica.apply_delta, args=["pipe"])

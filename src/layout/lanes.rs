@@ -95,7 +95,8 @@ pub(crate) fn repeated(value: u64, slots: u32, width: u64) -> u64 {
 /// Sets the highest bit of each slot that equals the pattern's. Above an equal slot, the highest bit of an unequal one may be set,
 /// too. The other bits are arbitrary.
 ///
-/// Takes `0 - low`: a sum has an instruction with three operands, and a difference does not.
+/// `minus_low` is the negated lowest bit of each slot, or of tags, their mask: a sum has an instruction with three operands, and a
+/// difference does not.
 #[inline(always)]
 pub(crate) fn hits_less(run: u64, pattern: u64, minus_low: u64) -> u64 {
     let difference = run ^ pattern;

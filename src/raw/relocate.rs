@@ -23,7 +23,7 @@ use crate::sys::unaligned;
 /// [`find_short`] in a shard, from one number of a bucket to another.
 struct FindShort<const FROM: usize, const TO: usize>;
 
-/// Its input.
+/// The input of [`FindShort`].
 type FindIn<'s, T, B> = (Class, <T as Slots>::Moment, Reading, &'s mut Steps<B>);
 
 impl<'a, T: Slots, B: Runs, const FROM: usize, const TO: usize>

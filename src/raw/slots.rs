@@ -153,7 +153,7 @@ impl Slots for Bare {
             lanes.equal(run, lanes.repeat(fingerprint.get()));
         fn dead(self, _: Lanes, _: u64, _: ()) -> u64 = 0;
         fn lowest_room(self, lanes: Lanes, run: u64, _: ()) -> u64 =
-            hits_less(run, 0, self.minus(lanes.low)) & lanes.high;
+            hits_less(run, 0, lanes.minus_low) & lanes.high;
         fn largest(self) -> u32 = 1;
         fn fingerprint(self, slot: u32, _: ()) -> Option<Fingerprint> = Fingerprint::from_slot(slot);
         fn slot(self, fingerprint: Fingerprint, _: u32, _: ()) -> u32 = fingerprint.get();

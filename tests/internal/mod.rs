@@ -9,6 +9,7 @@
 //! | contention              | how often lookups repeat where keys move without pause                                         |
 //! | shared                  | a process killed at any step, or its successor, leaves a correct shared filter                 |
 //! | face, bulk, stable_hash | unit tests of the faces, of the blocks of bulk operations, and of the stable hash function     |
+//! | replaced_file           | unit tests of the replacement of files                                                         |
 //! | linearizability         | histories of real threads and of shuttle's schedules, each explained by some order             |
 //!
 //! `linearizability` is a module of the crate's root, since schedules are built with it and without the others.

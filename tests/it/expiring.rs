@@ -43,7 +43,8 @@ fn build_refuses_impossible_times_steps_and_rates() {
     for (steps, said) in [(0, "0 steps of the time to live were requested; 1 to 254"), (255, "255 steps")] {
         assert!(error(builder(10).steps(steps)).to_string().starts_with(said));
     }
-    assert!(matches!(error(builder(usize::MAX)), BuildError::TooLarge { .. }));
+    assert_matches!(error(builder(usize::MAX)), BuildError::TooLarge { .. });
+    assert_matches!(error(builder(10).false_positive_rate(2.0)), BuildError::RateOutOfRange { .. });
     let beyond = builder(10).build().unwrap().insert_for(&3, 61 * SECOND);
     assert_eq!(beyond, Err(InsertError::BeyondTimeToLive));
     // 28 bits are the widest fingerprint beside 4 bits, and 24 beside 8; the rate that the error names is possible.

@@ -25,6 +25,16 @@ fn room_is_made_by_relocations_only_when_pairs_are_full() {
     assert_eq!(stats.load_factor, filter.load_factor());
 }
 
+#[test]
+fn load_and_rate_follow_from_the_occupied_slots() {
+    let filter = filter(0, 8);
+    (0..4).for_each(|key| filter.insert(&key).unwrap());
+    let stats = filter.stats();
+    // Four of 16 slots.
+    assert_eq!((stats.load_factor, filter.load_factor()), (0.25, 0.25));
+    assert!((stats.expected_false_positive_rate - 0.0078).abs() < 1e-4, "{stats:?}");
+}
+
 /// A path has as many relocations as hops, so one insertion moves at most as many keys as the longest path has.
 #[test]
 fn relocations_of_one_insertion_are_its_path() {

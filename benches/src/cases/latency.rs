@@ -156,6 +156,7 @@ fn with_refusals(plan: &Plan, record: &mut Record) {
     let ours = contestants::all(Contestant::is_default);
     let versions = || ours.iter().chain(plan.earlier.iter().filter(|one| one.is_default()));
     let sets: Vec<_> = versions().map(|version| version.filled(log2, &present)).collect();
+    assert!(sets.iter().all(|set| set.contains_all(&present) == present.len()));
     let length = Duration::from_millis(if plan.quick { 10 } else { 2000 });
     let mut rows: Vec<Row> = Vec::new();
     for (version, set) in versions().zip(&sets) {

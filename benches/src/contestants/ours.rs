@@ -52,7 +52,7 @@ macro_rules! version {
 
         $crate::version!(of CuckooFilter<u64>,
             |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys);
-            "insert_unique" => |keys| keys.iter().filter(|&key| set.insert_unique(key) == Ok(true)).count(),
+            "insert_unique" => |keys| keys.iter().filter(|&key| set.insert_unique(key) != Ok(false)).count(),
             "count" => |keys| keys.iter().filter(|&key| set.count(key) > 0).count()
             $(, "two steps" => |keys| $two_steps(set, keys))?);
     };

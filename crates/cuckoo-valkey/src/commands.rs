@@ -401,8 +401,10 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
             let value = Value::arriving(chunk, core::iter::empty()).map_err(|error| format!("ERR {error}"))?;
             key.set(value);
         }
-        (Some(Value::Arriving(arriving)), Some(offset)) => arriving.take_head(offset, chunk)?,
-        (Some(Value::Arriving(arriving)), None) => {
+        (Some(Value::Arriving(arriving)), Some(offset)) if arriving.lacks_all_chunks() => {
+            arriving.take_head(offset, chunk)?
+        }
+        (Some(Value::Arriving(arriving)), _) => {
             if let Some(value) = arriving.take(position, chunk)? {
                 key.set(value);
                 ticks::note(context.database(), name.bytes());

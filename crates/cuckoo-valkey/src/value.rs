@@ -20,7 +20,7 @@ pub(crate) const CHUNK: usize = 16 << 20;
 /// The position after the head of a value: the head counts as one byte.
 pub(crate) const HEAD: usize = 1;
 
-/// The bit of positions within a head that is longer than a chunk; the bits below are an offset in it.
+/// Marks positions within a head that is longer than a chunk; the lower bits are an offset in the head.
 const WITHIN_HEAD: usize = 1 << 39;
 
 /// The ratio of the maximum capacity of a growing filter to its initial capacity.
@@ -357,7 +357,8 @@ impl Stored {
         dump.used = now();
         let after = |at: usize| number << POSITION_BITS | at as u64;
         let at = match at.checked_sub(WITHIN_HEAD) {
-            Some(begin) if begin < dump.head.len() => {
+            // Beyond 512 GiB, positions in a filter have this bit, too, but none is a multiple of the chunk size.
+            Some(begin) if begin < dump.head.len() && begin.is_multiple_of(CHUNK) => {
                 let (end, part) = part_of_head(&self.dumps[index].head, begin);
                 return Ok(Some((after(end), part.into())));
             }
@@ -392,13 +393,13 @@ impl Stored {
 
     /// Returns the position before the head.
     fn begin_dump(&mut self) -> Result<u64, String> {
+        let head = limited(Limit::MaxMemory, || self.head.bytes(self.filter.expiring().is_some()));
+        let head = head.map_err(|error| format!("OOM {error}"))?;
         if self.dumps.len() == DUMPS {
             self.dumps.remove(0);
         }
         let is_new = |&number: &u64| self.dumps.iter().all(|dump| dump.number != number);
         let number = core::iter::repeat_with(|| random() >> (64 - NUMBER_BITS)).find(is_new).unwrap_or_default();
-        let head = limited(Limit::MaxMemory, || self.head.bytes(self.filter.expiring().is_some()));
-        let head = head.map_err(|error| format!("OOM {error}"))?;
         self.dumps.push(Dump { number, head, copy: None, bytes: None, used: now() });
         Ok(number << POSITION_BITS | WITHIN_HEAD as u64)
     }
@@ -461,13 +462,16 @@ impl Value {
 
     /// A filter that is still being loaded, with the chunks received so far.
     pub(crate) fn arriving(head: &[u8], chunks: impl Iterator<Item = Vec<u8>>) -> io::Result<Self> {
-        // A longer one may lack parts. Like the chunks, it is checked with the last of them.
+        // A head of a chunk or more may still lack parts; it is checked with the last chunk.
         if head.len() < CHUNK {
             Head::parse(head)?;
         }
+        let mut room = Vec::new();
+        room.try_reserve_exact(head.len())?;
+        room.extend_from_slice(head);
         let chunks: Vec<_> = chunks.collect();
         let bytes = chunks.iter().map(Vec::len).sum();
-        Ok(Value::Arriving(Arriving { head: head.into(), chunks, bytes }))
+        Ok(Value::Arriving(Arriving { head: room, chunks, bytes }))
     }
 
     /// Whether this is a filter whose items expire.
@@ -503,7 +507,7 @@ impl Value {
     pub(crate) fn memory_usage(&self) -> usize {
         match self {
             Value::Filter(stored) => stored.memory_usage(),
-            Value::Arriving(arriving) => size_of::<Value>() + arriving.head.len() + arriving.bytes,
+            Value::Arriving(arriving) => size_of::<Value>() + arriving.head.capacity() + arriving.bytes,
         }
     }
 
@@ -516,9 +520,13 @@ impl Value {
 }
 
 impl Arriving {
-    /// Appends the part of the head that begins at this offset.
+    pub(crate) fn lacks_all_chunks(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Appends the part of the head that begins at this offset, which follows whole chunks: a shorter head was checked, and is whole.
     pub(crate) fn take_head(&mut self, offset: usize, part: &[u8]) -> Result<(), String> {
-        if offset != self.head.len() || self.bytes > 0 {
+        if !offset.is_multiple_of(CHUNK) || offset != self.head.len() {
             return Err(INVALID_POSITION.into());
         }
         self.head.try_reserve(part.len()).map_err(|_| NO_MEMORY)?;

@@ -117,6 +117,12 @@ def test_a_head_longer_than_a_chunk_comes_in_parts(start):
     chunks, was = dump(server, "f"), server.digest("f")
     lengths = [len(chunk) for _, chunk in chunks]
     assert lengths[0] == max(lengths) == 16 << 20 and len(lengths) == 3
+    # A shorter head is whole.
+    server.cf("RESERVE", "short", 100)
+    position, head = server.cf("SCANDUMP", "short", 0)
+    server.cf("LOADCHUNK", "arriving", position, head)
+    with pytest.raises(redis.ResponseError, match="Invalid position"):
+        server.cf("LOADCHUNK", "arriving", (1 << 39) + len(head) + 5, b"abcde")
     # It may begin anew, and go on after a restart.
     server.cf("LOADCHUNK", "g", *chunks[0])
     for number, (position, chunk) in enumerate(chunks):
@@ -604,7 +610,7 @@ def test_a_killed_save_leaves_the_file_before(start):
             assert digests(server, was) == was
 
 
-def test_a_save_that_lacks_memory_fails_and_leaves_the_file_before(start):
+def test_a_save_that_runs_out_of_memory_fails_and_leaves_the_previous_file(start):
     server = start("--aof-use-rdb-preamble", "no")
     server.cf("RESERVE", "large", 2_000_000, "EXPANSION", 0)
     was = fill(server) | {"large": server.digest("large")}

@@ -34,7 +34,7 @@ pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slo
 pub use thousands::thousands;
 pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};
 
-/// Asserts that a value matches a pattern. A failure prints the value, behind the text that follows the pattern.
+/// Asserts that a value matches a pattern. A failure prints the value, after the text that follows the pattern.
 #[macro_export]
 macro_rules! assert_matches {
     ($value:expr, $pattern:pat $(if $guard:expr)?) => {

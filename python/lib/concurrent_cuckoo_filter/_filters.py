@@ -293,7 +293,7 @@ class CuckooFilter(Filter):
     def apply_delta(self, source: Source) -> tuple[int, int]:
         """Applies a `delta` to a filter with the contents of its older file, which then has the contents of the newer one. Returns the
         numbers of inserted and removed copies. Other threads may query the filter during the call, but not change it. Filters that grow
-        have no deltas.
+        have no deltas. Takes memory for the delta, and twice as much if it is read from a path.
 
         Raises `SnapshotError` without a change if the delta is damaged, or the contents are not those of the older file.
 
@@ -499,7 +499,7 @@ class TaggedFilter(Filter):
         return cls._build(capacity, false_positive_rate, max_capacity, key, keys, tags=tags)
 
     def insert(self, keys: Keys, tag: int | Tags) -> Report:
-        """Stores a copy of each key with its tag. `tag` is one for all keys, or an array of the length of `keys`.
+        """Stores a copy of each key with its tag. `tag` is one for all keys, or an array with one per key.
 
         >>> from concurrent_cuckoo_filter import TaggedFilter
         >>> lists = TaggedFilter(1_000)

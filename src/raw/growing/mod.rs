@@ -15,11 +15,11 @@
 
 mod block;
 mod copy;
-#[cfg(all(test, cuckoo_loom))]
-#[path = "../../../loom-tests/single_steps.rs"]
-mod in_models;
 mod leaf;
 mod lookup;
+#[cfg(all(test, cuckoo_loom))]
+#[path = "../../../loom-tests/single_steps.rs"]
+mod single_steps;
 mod split;
 #[cfg(any(feature = "rayon", test))]
 mod task;

@@ -1,7 +1,7 @@
 //! The changes between two snapshots, applied to a filter that was loaded from the first.
 
 use crate::support::{Stable as Filter, bytes_of, hasher, stable, stable_builder, stable_growing, stable_of};
-use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -227,8 +227,12 @@ fn cut_off_or_changed([old, new]: [Vec<u8>; 2]) {
     for other in [&old[..], &old[..2], b"a text"] {
         assert!(matches!(replica.apply_delta(other), Err(SnapshotError::NotADelta)));
     }
+    let cut_early = replica.apply_delta(&delta[..3]);
+    assert!(matches!(cut_early, Err(SnapshotError::Truncated { place: SnapshotPlace::Header, .. })));
     // The place that the error names.
-    for (at, place) in [(CHANGE + 8, "change 0"), (CHANGE + 64, "shard 0"), (delta.len() - 1, "the trailer")] {
+    for (at, place) in
+        [(40, "the header"), (CHANGE + 8, "change 0"), (CHANGE + 64, "shard 0"), (delta.len() - 1, "the trailer")]
+    {
         let cut = replica.apply_delta(&delta[..at]).unwrap_err().to_string();
         changed[at] ^= 1;
         let damaged = replica.apply_delta(&changed[..]).unwrap_err().to_string();

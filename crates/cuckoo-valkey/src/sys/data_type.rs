@@ -73,11 +73,12 @@ fn warn(io: *mut raw::RedisModuleIO, error: &io::Error) {
     unsafe { api!(RedisModule_LogIOError(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
 }
 
-/// Logs an error of writing a value, and makes the whole save fail. Otherwise it would succeed, and leave a file that does not load.
+/// Logs an error of writing a value, and makes the whole save fail: it would succeed otherwise, and leave a file that does not load.
 fn fail(io: *mut raw::RedisModuleIO, error: &io::Error) {
     warn(io, error);
-    // The interface has no function for this. But nothing can be read from a file that is being written, and the server notes the
-    // failed read as an error of the value, since the module handles errors itself (`REDISMODULE_OPTIONS_HANDLE_IO_ERRORS`).
+    // The API has no call for this. But a read from a file that is open for writing fails, and the server notes that as an error of
+    // the value, because the module handles errors itself (`REDISMODULE_OPTIONS_HANDLE_IO_ERRORS`). `DEBUG OBJECT` saves to no file,
+    // and would crash here.
     let _ = raw::load_unsigned(io);
 }
 
