@@ -39,7 +39,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -162,6 +162,7 @@ pub(crate) struct List {
     totals: Mutex<Totals>,
     commands: Sender<Command>,
     queue: Arc<Semaphore>,
+    _lock: File,
 }
 
 impl List {
@@ -170,31 +171,10 @@ impl List {
     pub(crate) fn open(config: Arc<Config>) -> Result<(Arc<Self>, oneshot::Receiver<()>), String> {
         let begun = Instant::now();
         tracing::info!(folder = %config.data.display(), "opening the list");
-        let folder = |error: io::Error| format!("the folder {} cannot be used: {error}", config.data.display());
         // Fails before a folder is created if the filter cannot be built.
         config.filter(0).map_err(|error| error.to_string())?;
-        fs::create_dir_all(config.unfinished()).map_err(folder)?;
-        let path = config.store();
-        if !path.exists() {
-            let mut new = NewList::begin(&config)?;
-            new.add("")?;
-            let file = new.commit().map_err(|error| error.to_string())?;
-            // Another process may have created a list in the meantime.
-            file.persist_noclobber(&path).map_err(|error| folder(error.error))?;
-        }
-        // At every start, because an earlier one may have been killed before this.
-        sync(&config.data).map_err(folder)?;
-        // The folders above may be new, too. Others need not be readable.
-        fs::canonicalize(&config.data).map_err(folder)?.ancestors().skip(1).for_each(|folder| drop(sync(folder)));
-        let (store, version) = open_store(&path, config.cache_mib << 20).map_err(|error| match error {
-            redb::Error::DatabaseAlreadyOpen => {
-                format!("{} is in use; a list is opened by one process at a time", path.display())
-            }
-            error => format!("{}: {error}", path.display()),
-        })?;
-        // Not earlier: until the store is open, another process might use the files.
-        let _ = fs::remove_dir_all(config.unfinished());
-        fs::create_dir_all(config.unfinished()).map_err(folder)?;
+        let (lock, store, version) = open_folder(&config)
+            .map_err(|error| format!("the folder {} cannot be used: {error}", config.data.display()))?;
         let (filter, source, snapshot) = match load_snapshot(&config, &store, version) {
             Ok((filter, saved)) => (filter, "snapshot", Some(saved)),
             Err(why) => {
@@ -210,8 +190,10 @@ impl List {
             config,
             commands,
             queue: Arc::new(Semaphore::new(QUEUE_BYTES)),
+            _lock: lock,
         });
-        let writer = Writer { list: Arc::clone(&list), version, retry: Instant::now(), ends: false, _alive: alive };
+        let (writer, retry) = (Arc::clone(&list), Instant::now());
+        let writer = Writer { list: writer, version, synced: true, retry, ends: false, _alive: alive };
         let thread = thread::Builder::new().name("list-writer".into());
         thread.spawn(move || writer.run(&receiver)).map_err(|error| format!("the system gave no thread: {error}"))?;
         tracing::info!(source, took = ?begun.elapsed(), "the list is open");
@@ -343,6 +325,8 @@ struct Writer {
     list: Arc<List>,
     /// The version in the store.
     version: u128,
+    /// Whether the current list survives a power cut. Until then changes are refused, since they would be lost with it.
+    synced: bool,
     /// The end of the pause after a failure.
     retry: Instant,
     ends: bool,
@@ -411,6 +395,9 @@ impl Writer {
     fn try_make(&mut self, group: &[Request]) -> Result<Result<Vec<u64>, String>, redb::Error> {
         if Instant::now() < self.retry {
             return Ok(Err("the store failed a moment ago".to_owned()));
+        }
+        if let Err(error) = self.sync() {
+            return Ok(Err(format!("the folder cannot be synced: {error}")));
         }
         let front = self.list.front.load_full();
         let store = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?;
@@ -518,14 +505,23 @@ impl Writer {
 
     /// Replaces the current list by a new one.
     fn switch(&mut self, file: NamedTempFile, front: Front, version: u128) -> Result<u64, String> {
-        let config = &self.list.config;
-        file.persist(config.store()).map_err(|error| format!("{error}; the list was not changed"))?;
+        self.synced = false;
+        file.persist(self.list.config.store()).map_err(|error| format!("{error}; the list was not changed"))?;
         let keys = front.filter.len() as u64;
         self.list.front.store(Arc::new(front));
         (self.version, self.retry) = (version, Instant::now());
         self.list.totals().replacements += 1;
-        sync(&config.data).map_err(|error| format!("the list was replaced, which a power cut may undo: {error}"))?;
+        self.sync().map_err(|error| format!("the list was replaced, which a power cut may undo: {error}"))?;
         Ok(keys)
+    }
+
+    /// Syncs the folder unless that was done since the last replacement.
+    fn sync(&mut self) -> io::Result<()> {
+        if !self.synced {
+            sync(&self.list.config.data).inspect_err(|_| self.retry = Instant::now() + PAUSE)?;
+            self.synced = true;
+        }
+        Ok(())
     }
 
     /// Returns a copy of the filter and its version, or `None` if that version has been saved.
@@ -570,14 +566,14 @@ impl NewList {
     /// The memory for pages of the store while it is filled.
     pub(crate) const CACHE_BYTES: usize = 16 << 20;
 
-    /// Begins a new list beside the current one. If it is dropped, nothing remains. Blocks.
+    /// Starts a new list beside the current one. If it is dropped, nothing remains. Blocks.
     pub(crate) fn begin(config: &Arc<Config>) -> Result<Self, String> {
         let begin = || -> Result<Self, redb::Error> {
             let file = NamedTempFile::new_in(config.unfinished())?;
             let store = Database::builder().set_cache_size(Self::CACHE_BYTES).create(file.path())?;
             Ok(NewList { config: Arc::clone(config), transaction: store.begin_write()?, store, file })
         };
-        begin().map_err(|error| format!("a new list cannot be begun: {error}"))
+        begin().map_err(|error| format!("a new list cannot be started: {error}"))
     }
 
     /// Adds keys, one per line. Blocks.
@@ -615,8 +611,37 @@ impl NewList {
     }
 }
 
+/// Locks the folder, creates a list if there is none, and opens the store.
+fn open_folder(config: &Arc<Config>) -> Result<(File, Database, u128), AnyError> {
+    fs::create_dir_all(&config.data)?;
+    // A lock of the store does not suffice, because a new list is another file.
+    let lock = File::create(config.data.join("lock"))?;
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => "another server uses it".into(),
+        TryLockError::Error(error) => AnyError::from(error),
+    })?;
+    let _ = fs::remove_dir_all(config.unfinished());
+    fs::create_dir_all(config.unfinished())?;
+    let path = config.store();
+    if !path.exists() {
+        let mut new = NewList::begin(config)?;
+        new.add("")?;
+        new.commit()?.persist(&path)?;
+    }
+    // At every start, because an earlier one may have been killed before this.
+    sync(&config.data)?;
+    // The folders above may be new, too. Others need not be readable.
+    fs::canonicalize(&config.data)?.ancestors().skip(1).for_each(|folder| drop(sync(folder)));
+    let (store, version) = open_store(&path, config.cache_mib << 20).map_err(|error| format!("list.redb: {error}"))?;
+    Ok((lock, store, version))
+}
+
+/// Syncs a folder if its file system can do that.
 fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all().or_else(|error| match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Ok(()),
+        _ => Err(error),
+    })
 }
 
 /// Opens the store at a path, and returns the version of its list.

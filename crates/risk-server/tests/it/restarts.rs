@@ -202,6 +202,24 @@ fn a_full_disk_refuses_changes_and_lookups_go_on() {
 }
 
 #[test]
+fn a_new_list_that_a_power_cut_may_undo_takes_no_changes() {
+    // Root may read every folder, except without these capabilities.
+    let script = "[ $(id -u) != 0 ] || exec setpriv --bounding-set=-dac_override,-dac_read_search \"$0\"; exec \"$0\"";
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&mut shell(&program_on(folder.path()), script));
+    let client = server.client();
+    let set_mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o300);
+    assert!(client.post("?replace=true", "new\n").error(503).contains("a power cut may undo"));
+    assert!(client.listed("new"));
+    wait_until("a retry of the sync", || {
+        client.send("PUT", "/v1/keys/a", &[], "").error(503).contains("cannot be synced")
+    });
+    set_mode(0o700);
+    wait_until("changes to be made again", || client.send("PUT", "/v1/keys/a", &[], "").status == 201);
+}
+
+#[test]
 fn a_writer_that_panics_ends_the_server_with_a_message() {
     // redb panics when it reads an invalid page.
     let (folder, server, client) = start(&["--cache-mib", "1"]);
@@ -226,8 +244,10 @@ fn a_start_that_fails_says_why_and_listens_to_nobody() {
     fs::write(other.path().join("file"), "").unwrap();
     fs::write(store(&other), "something else, and of some length at that".repeat(1000)).unwrap();
     let listen = server.address.to_string();
+    // Its store is locked no more.
+    fs::remove_file(store(&folder)).unwrap();
     for (data, args, says) in [
-        (folder.path(), &[][..], "list.redb is in use; a list is opened by one process at a time"),
+        (folder.path(), &[][..], &*format!("{} cannot be used: another server uses it", folder.path().display())),
         (other.path(), &[], "list.redb: "),
         (&other.path().join("file"), &[], "file cannot be used"),
         (other.path(), &["--listen", &listen], "cannot listen on "),
@@ -240,6 +260,10 @@ fn a_start_that_fails_says_why_and_listens_to_nobody() {
         assert!(error.contains(says), "{args:?}: {error}");
     }
     assert!(refused(program_on(other.path()).env("RUST_LOG", "x=loud")).contains("RUST_LOG"));
+    let full = &other.path().join("full");
+    let error = refused(&mut shell(&program_on(full), "trap '' XFSZ; ulimit -f 0; exec \"$0\""));
+    assert!(error.contains(&format!("{} cannot be used: a new list cannot", full.display())), "{error}");
+    assert!(!error.contains("changed"), "{error}");
 }
 
 #[test]
