@@ -4,7 +4,7 @@
 //! changes on the writer of the list, because a thread of the executor that waits for a disk delays all of its connections.
 
 use crate::Config;
-use crate::list::{Front, GROUP_BYTES, List, MAX_KEY_BYTES, NewList, check_key};
+use crate::list::{Front, GROUP_BYTES, List, MAX_KEY_BYTES, NewList, Refusal, check_key};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequestParts, MatchedPath, Path, RawQuery, Request, State};
 use axum::http::header::{
@@ -121,7 +121,7 @@ impl App {
     fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
         let hold = |bytes| Arc::clone(&self.bodies).try_acquire_many_owned(bytes).ok();
         let held = u32::try_from(bytes).ok().and_then(hold);
-        held.ok_or_else(|| Failure::unavailable("the bodies of other requests take all memory of --max-bodies-mib"))
+        held.ok_or_else(|| Failure::unavailable("the bodies of all requests would take more than --max-bodies-mib"))
     }
 
     /// Returns for each key whether the store has it.
@@ -149,7 +149,7 @@ impl App {
 
     async fn change(&self, put: bool, keys: String) -> Result<u64, Failure> {
         let change = self.list.change(put, keys);
-        self.in_time("the change may still be made, but it", change).await?.map_err(Failure::unavailable)
+        Ok(self.in_time("the change may still be made, but it", change).await??)
     }
 
     /// Waits for work of this server, up to the time limit.
@@ -263,6 +263,12 @@ impl Failure {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(Refusal { error, is_full }: Refusal) -> Self {
+        if is_full { Self::new(StatusCode::INSUFFICIENT_STORAGE, error) } else { Self::unavailable(error) }
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(mut self) -> Response {
         self.more["error"] = self.error.into();
@@ -348,7 +354,8 @@ async fn check_batch(State(app): State<Arc<App>>, Extension(body): Lent) -> Resu
 
 /// Reads a JSON body, and reserves its memory.
 async fn read(app: &App, body: &mut Body) -> Result<(Vec<u8>, OwnedSemaphorePermit), Failure> {
-    let (limit, time) = (app.config.max_body_bytes, app.config.request_seconds);
+    let limit = app.config.max_body_bytes.min(app.config.max_bodies_mib << 20);
+    let time = app.config.request_seconds;
     let too_long = || Failure::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes"));
     if body.size_hint().lower() > limit as u64 {
         return Err(too_long());
@@ -481,7 +488,7 @@ async fn replace(
             let mut new = begun.map_or_else(|| NewList::begin(&config), Ok)?;
             new.add(&keys).map(|()| new)
         });
-        new = Some(added.await.map_err(|_| Failure::internal())?.map_err(Failure::unavailable)?);
+        new = Some(added.await.map_err(|_| Failure::internal())??);
     }
     // More likely a failed export than the intention to allow everything.
     let error = "the body has no key, and a list is not replaced by nothing; delete its keys";

@@ -42,7 +42,9 @@ use std::error::Error;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -57,8 +59,8 @@ pub(crate) const MAX_KEY_BYTES: usize = 1024;
 /// The approximate number of bytes of keys per transaction: enough to make the commit a small part of the work.
 pub(crate) const GROUP_BYTES: usize = 1 << 17;
 
-/// The memory of the changes that were sent to the writer, and that of each one beside its keys. Further changes wait until there is
-/// room, and those that time out in the meantime are never sent.
+/// The memory for changes sent to the writer; each counts as its keys plus [`CHANGE_BYTES`]. Further changes wait for room, and one that
+/// times out while waiting is never sent.
 const QUEUE_BYTES: usize = 4 * GROUP_BYTES;
 const CHANGE_BYTES: usize = 100;
 
@@ -111,13 +113,13 @@ impl Config {
     }
 
     /// Returns an error if a change may not make the list this long.
-    fn check_len(&self, keys: u64) -> Result<(), String> {
+    fn check_len(&self, keys: u64) -> Result<(), Refusal> {
         let most = self.most_keys();
         let error = || format!("the list would have more than {most} keys; give a larger --max-capacity");
-        if keys > most as u64 { Err(error()) } else { Ok(()) }
+        if keys > most as u64 { Err(Refusal { error: error(), is_full: true }) } else { Ok(()) }
     }
 
-    /// Builds an empty filter that holds this number of keys without growing, even if a list may no longer become so long.
+    /// Builds an empty filter that holds this number of keys without growing, even if that is beyond today's limit.
     fn filter(&self, keys: u64) -> Result<Filter, BuildError> {
         let keys = usize::try_from(keys).unwrap_or(usize::MAX);
         CuckooFilter::builder()
@@ -134,6 +136,24 @@ pub(crate) struct Front {
     filter: Arc<Filter>,
     /// `None` while a failed store is reopened, and after the list is closed.
     store: Option<Database>,
+}
+
+/// The reason why a change failed.
+#[derive(Clone)]
+pub(crate) struct Refusal {
+    pub(crate) error: String,
+    /// Whether the list is at its limit, so that the change would fail again.
+    pub(crate) is_full: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(error: String) -> Self {
+        Refusal { error, is_full: false }
+    }
+}
+
+fn closed() -> String {
+    "the list is closed".to_owned()
 }
 
 /// Totals since the list was opened.
@@ -162,6 +182,8 @@ pub(crate) struct List {
     totals: Mutex<Totals>,
     commands: Sender<Command>,
     queue: Arc<Semaphore>,
+    /// Whether the writer will check the store. While it reopens the store, lookups would send it commands without limit.
+    is_check_sent: AtomicBool,
     _lock: File,
 }
 
@@ -190,6 +212,7 @@ impl List {
             config,
             commands,
             queue: Arc::new(Semaphore::new(QUEUE_BYTES)),
+            is_check_sent: AtomicBool::new(false),
             _lock: lock,
         });
         let (writer, retry) = (Arc::clone(&list), Instant::now());
@@ -221,26 +244,28 @@ impl List {
             keys.iter().map(|key| Ok(table.get(&**key)?.is_some())).collect()
         };
         confirm().map_err(|error| {
-            tracing::error!(%error, "keys could not be confirmed");
-            let _ = self.commands.send(Command::Do(Box::new(Writer::check_store)));
+            if !self.is_check_sent.swap(true, Ordering::AcqRel) {
+                tracing::error!(%error, "keys could not be confirmed");
+                let _ = self.commands.send(Command::Do(Box::new(Writer::check_store)));
+            }
             format!("the store failed: {error}")
         })
     }
 
     /// Puts or deletes the keys, one per line, all of them or none. Returns the number of keys that were absent before a put, or present
     /// before a delete. If the future is dropped, the change may still be made.
-    pub(crate) async fn change(&self, put: bool, keys: String) -> Result<u64, String> {
+    pub(crate) async fn change(&self, put: bool, keys: String) -> Result<u64, Refusal> {
         let bytes = (keys.len() + CHANGE_BYTES).min(QUEUE_BYTES) as u32;
-        let queued = Arc::clone(&self.queue).acquire_many_owned(bytes).await.map_err(|_| "the list is closed")?;
+        let queued = Arc::clone(&self.queue).acquire_many_owned(bytes).await.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Change(Request { put, keys, reply, _queued: queued }));
-        answer.await.map_err(|_| "the list is closed")?
+        answer.await.map_err(|_| closed())?
     }
 
     /// Replaces the list, and returns the number of keys. Changes made since the new list was begun are lost.
     pub(crate) async fn replace(&self, new: NewList) -> Result<u64, String> {
-        let finished = spawn_blocking(move || new.finish()).await.map_err(|error| error.to_string())?;
-        let (file, front, version) = finished.map_err(|error| format!("{error}; the list was not changed"))?;
+        let finished = spawn_blocking(move || new.finish()).await;
+        let (file, front, version) = finished.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
         self.tell_writer(move |writer| writer.switch(file, front, version)).await?
     }
 
@@ -263,12 +288,14 @@ impl List {
             Ok(path)
         };
         let saved = spawn_blocking(save).await??;
-        // By the writer: a save that is cut off by the end of the server must not replace the last snapshot.
+        // Moved by the writer, so that a save cut off by a shutdown cannot replace a newer snapshot.
         Ok(self.tell_writer(move |writer| writer.keep(saved, version)).await??)
     }
 
-    /// Saves a snapshot and closes the store, after all changes that were sent before.
+    /// Saves a snapshot and closes the store, after all changes that were sent before. Further changes would make the snapshot stale, so
+    /// they are refused.
     pub(crate) async fn close(&self) -> Result<(), String> {
+        self.queue.close();
         let saved = self.save_snapshot().await;
         self.tell_writer(Writer::close).await?;
         saved
@@ -280,7 +307,7 @@ impl List {
     ) -> Result<T, String> {
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Do(Box::new(|writer| drop(reply.send(work(writer))))));
-        answer.await.map_err(|_| "the list is closed".to_owned())
+        answer.await.map_err(|_| closed())
     }
 
     /// Returns the totals and the state of the filter.
@@ -311,7 +338,7 @@ struct Request {
     put: bool,
     /// One per line.
     keys: String,
-    reply: oneshot::Sender<Result<u64, String>>,
+    reply: oneshot::Sender<Result<u64, Refusal>>,
     _queued: OwnedSemaphorePermit,
 }
 
@@ -369,7 +396,7 @@ impl Writer {
         }
     }
 
-    fn make(&mut self, group: Vec<Request>) {
+    fn make(&mut self, mut group: Vec<Request>) {
         let error = match self.try_make(&group) {
             Ok(Ok(counts)) => {
                 for (request, count) in group.into_iter().zip(counts) {
@@ -377,14 +404,19 @@ impl Writer {
                 }
                 return;
             }
-            // One by one, so that no request fails because of the keys of another.
+            // In halves, so that no request fails because of the keys of another.
             Ok(Err(_)) if group.len() > 1 => {
-                return group.into_iter().for_each(|request| self.make(vec![request]));
+                let rest = group.split_off(group.len() / 2);
+                self.make(group);
+                return self.make(rest);
             }
-            Ok(Err(error)) => format!("{error}; the list was not changed"),
+            Ok(Err(Refusal { error, is_full })) => {
+                Refusal { error: format!("{error}; the list was not changed"), is_full }
+            }
             Err(error) => {
                 self.fail(&error);
                 format!("the store failed: {error}; whether the list was changed is not known: repeat the request")
+                    .into()
             }
         };
         group.into_iter().for_each(|request| drop(request.reply.send(Err(error.clone()))));
@@ -392,12 +424,12 @@ impl Writer {
 
     /// Makes the changes of a group in one transaction. Returns the number of changed keys of each request, or the reason why nothing
     /// was changed.
-    fn try_make(&mut self, group: &[Request]) -> Result<Result<Vec<u64>, String>, redb::Error> {
+    fn try_make(&mut self, group: &[Request]) -> Result<Result<Vec<u64>, Refusal>, redb::Error> {
         if Instant::now() < self.retry {
-            return Ok(Err("the store failed a moment ago".to_owned()));
+            return Ok(Err("the store failed a moment ago".to_owned().into()));
         }
         if let Err(error) = self.sync() {
-            return Ok(Err(format!("the folder cannot be synced: {error}")));
+            return Ok(Err(format!("the folder cannot be synced: {error}").into()));
         }
         let front = self.list.front.load_full();
         let store = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?;
@@ -423,7 +455,7 @@ impl Writer {
         if puts.is_empty() && deletes.is_empty() {
             return Ok(Ok(counts));
         }
-        // A list that is too long already may still become shorter.
+        // A list that is already too long may still shrink.
         if !puts.is_empty()
             && let Err(error) = self.list.config.check_len(keys)
         {
@@ -435,7 +467,7 @@ impl Writer {
                 for key in &puts[..index] {
                     front.filter.remove(*key);
                 }
-                return Ok(Err(error.to_string()));
+                return Ok(Err(error.to_string().into()));
             }
         }
         transaction.commit()?;
@@ -492,6 +524,7 @@ impl Writer {
 
     /// Checks after a failed read whether the store has failed: after an error of the file, no transaction can begin.
     fn check_store(&mut self) {
+        self.list.is_check_sent.swap(false, Ordering::AcqRel);
         let front = self.list.front.load_full();
         let failed = front.store.as_ref().map(|store| store.begin_write().err());
         drop(front);
@@ -537,7 +570,7 @@ impl Writer {
         Ok(Some((filter, self.version)))
     }
 
-    /// Makes a saved snapshot that of the list.
+    /// Makes a saved snapshot the current one.
     fn keep(&mut self, saved: TempPath, version: u128) -> io::Result<()> {
         let bytes = fs::metadata(&saved)?.len();
         saved.persist(self.list.config.snapshot())?;
@@ -577,14 +610,14 @@ impl NewList {
     }
 
     /// Adds keys, one per line. Blocks.
-    pub(crate) fn add(&mut self, keys: &str) -> Result<(), String> {
+    pub(crate) fn add(&mut self, keys: &str) -> Result<(), Refusal> {
         let add = || -> Result<u64, redb::Error> {
             let mut table = self.transaction.open_table(KEYS)?;
             keys.split_terminator('\n').try_for_each(|key| table.insert(key, ()).map(drop))?;
             Ok(table.len()?)
         };
-        let added = add().map_err(|error| format!("the new list failed: {error}"));
-        added.and_then(|keys| self.config.check_len(keys)).map_err(|error| format!("{error}; the list was not changed"))
+        let keys = add().map_err(|error| format!("the new list cannot be written: {error}"))?;
+        self.config.check_len(keys)
     }
 
     /// Commits the list, and closes its file.
@@ -605,7 +638,7 @@ impl NewList {
             store.compact()?;
             Ok((file, store, version))
         };
-        let (file, store, version) = compact().map_err(|error| format!("the new list failed: {error}"))?;
+        let (file, store, version) = compact().map_err(|error| format!("the new list cannot be written: {error}"))?;
         let filter = load_filter(&config, &store)?;
         Ok((file, Front { filter: Arc::new(filter), store: Some(store) }, version))
     }
@@ -625,7 +658,7 @@ fn open_folder(config: &Arc<Config>) -> Result<(File, Database, u128), AnyError>
     let path = config.store();
     if !path.exists() {
         let mut new = NewList::begin(config)?;
-        new.add("")?;
+        new.add("").map_err(|refusal| refusal.error)?;
         new.commit()?.persist(&path)?;
     }
     // At every start, because an earlier one may have been killed before this.

@@ -1,12 +1,18 @@
 //! Limits per client: connections, memory and time.
 
-use crate::common::{Client, Raw, Server, lines, made, start, wait_until};
+use crate::common::{Client, Raw, Server, lines, made, program_on, snapshot, start, wait_until};
+use crate::restarts::shell;
 use crate::uploads::gzip;
+use rustix::fs::OFlags;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::Signal;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::process::Command;
 use std::thread::{scope, sleep};
 use std::time::Duration;
+use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
@@ -156,19 +162,62 @@ fn the_memory_of_a_new_list_is_free_only_when_nothing_of_it_remains() {
     }
 }
 
+/// Starts a server with `a` on its list, whose writer waits until the file is dropped: for the log, a pipe that is full.
+fn with_waiting_writer(args: &str) -> (TempDir, Server, File) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let nonblocking = OFlags::NONBLOCK.bits() as i32;
+    let mut pipe = File::options().read(true).write(true).custom_flags(nonblocking).open(&path).unwrap();
+    let script = format!("exec \"$0\" --snapshot-seconds 0.05 {args} 2>\"$1\"");
+    let server = Server::start(shell(&program_on(folder.path()), &script).arg(&path));
+    let mut log = Vec::new();
+    wait_until("a snapshot", || {
+        let _ = pipe.read_to_end(&mut log);
+        String::from_utf8_lossy(&log).contains("a snapshot was saved")
+    });
+    while pipe.write(b"\n").is_ok() {}
+    // The next snapshot, of which the writer cannot tell.
+    let saved = || snapshot(&folder).metadata().unwrap().ino();
+    let before = saved();
+    assert!(server.client().add("a"));
+    wait_until("another snapshot", || saved() != before);
+    (folder, server, pipe)
+}
+
 #[test]
-fn changes_that_time_out_in_large_numbers_are_not_made_later() {
-    let (folder, server, client) = start(&["--request-seconds", "0.001"]);
+fn of_changes_that_time_out_only_those_in_the_queue_are_made() {
+    let (folder, server, pipe) = with_waiting_writer("--request-seconds 2");
+    let client = server.client();
     scope(|scope| {
         for upload in 0..16 {
+            let keys = lines(&made(&format!("upload-{upload}"), 8000));
             let client = &client;
-            scope.spawn(move || client.post("", &lines(&made(&format!("upload-{upload}"), 10_000))));
+            scope.spawn(move || assert!(client.post("", &keys).error(503).contains("may still be made")));
         }
     });
+    drop(pipe);
     // Ends after all changes that were sent before.
     server.stop();
-    let listed = Server::on(&folder).client().len();
-    assert!(listed < 100_000, "{listed} keys");
+    // 110 KB each, and 512 KiB in all.
+    assert_eq!(Server::on(&folder).client().len(), 1 + 4 * 8000);
+}
+
+#[test]
+fn a_put_that_is_refused_fails_no_other_change_of_its_transaction() {
+    let (_folder, server, pipe) = with_waiting_writer("--capacity 1 --max-capacity 8");
+    let client = server.client();
+    let put = |key: &str| client.send("PUT", &format!("/v1/keys/{key}"), &[], "").status;
+    let mut statuses = scope(|scope| {
+        let new = ["b,c,d,e,f,g,h,i,j,k".split(',').collect::<Vec<_>>(), vec!["a"; 10]].concat();
+        let puts: Vec<_> = new.into_iter().map(|key| scope.spawn(move || put(key))).collect();
+        sleep(Duration::from_millis(500));
+        drop(pipe);
+        puts.into_iter().map(|put| put.join().unwrap()).collect::<Vec<_>>()
+    });
+    statuses.sort();
+    assert_eq!(statuses, [&[200; 10][..], &[201; 7], &[507; 3]].concat());
+    assert_eq!(client.len(), 8);
 }
 
 #[test]
@@ -187,10 +236,18 @@ fn requests_in_progress_end_well_unless_they_take_too_long_or_a_second_signal_co
             upload.chunk("last\n");
             upload.chunk("");
             assert!(upload.rest().ends_with(r#"{"added":2,"already":0,"lines":2}"#));
+        } else {
+            let mut number = 0;
+            wait_until("the upload to be cut off", || {
+                number += 1;
+                let keys = lines(&made(&format!("{number}-{}", "x".repeat(1000)), 60));
+                upload.0.write_all(format!("{:x}\r\n{keys}\r\n", keys.len()).as_bytes()).is_err()
+            });
         }
         let (status, log) = server.wait();
         assert_eq!(status.code(), Some(i32::from(second)), "{log}");
-        let has_snapshot = crate::common::snapshot(&folder).exists();
+        let has_snapshot = snapshot(&folder).exists();
         assert_eq!((log.contains("cut off"), has_snapshot), (time == "2", !second), "{log}");
+        assert_eq!(Server::on(&folder).log().contains("source=\"snapshot\""), !second);
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Changes keys of its own until the server ends. `listed` has the acknowledged state; that of the last key is unknown.
 fn change(client: &Client, writer: usize, seed: u64, listed: &mut BTreeMap<String, bool>, done: &AtomicUsize) {
@@ -115,7 +116,7 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
 fn a_list_takes_keys_up_to_its_limit_and_is_loaded_with_a_lower_one() {
     let keys = made("key", 20_000);
     let refused = |answer: crate::common::Answer, limit| {
-        let error = answer.error(503);
+        let error = answer.error(507);
         assert!(error.contains(&format!("more than {limit} keys")), "{error}");
     };
     let (folder, server, client) = start(&["--capacity", "1", "--max-capacity", "20000"]);
@@ -136,12 +137,15 @@ fn a_list_takes_keys_up_to_its_limit_and_is_loaded_with_a_lower_one() {
 
 #[test]
 fn a_first_start_may_be_killed_at_any_moment() {
+    let mut rng = Rng::with_seed(1);
     for round in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let mut first = program_on(folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while !store(&folder).exists() {
+        let (begun, delay) = (Instant::now(), Duration::from_millis(rng.u64(..100)));
+        wait_until("the first list", || {
             assert_eq!(first.try_wait().unwrap(), None, "round {round}");
-        }
+            if round % 2 == 0 { store(&folder).exists() } else { begun.elapsed() > delay }
+        });
         first.kill().unwrap();
         first.wait().unwrap();
         assert!(Server::on(&folder).client().add("a"), "round {round}");
@@ -156,16 +160,17 @@ fn a_snapshot_is_saved_at_the_end_even_while_another_is_being_saved() {
         let server = Server::start(program_on(folder.path()).args(args));
         assert!(round == 0 || server.log().contains("source=\"snapshot\""), "round {round}: {}", server.log());
         let (client, mut number) = (server.client(), 0);
-        while folder.path().join("unfinished").read_dir().unwrap().next().is_none() {
+        wait_until("a snapshot", || {
             number += 1;
             client.add(&format!("key-{round}-{number}"));
-        }
+            folder.path().join("unfinished").read_dir().unwrap().next().is_some()
+        });
         server.stop();
     }
 }
 
 /// Returns a shell that runs this script, in which the program is $0.
-fn shell(program: &Command, script: &str) -> Command {
+pub(crate) fn shell(program: &Command, script: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).arg(program.get_program());
     shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -217,6 +222,28 @@ fn a_new_list_that_a_power_cut_may_undo_takes_no_changes() {
     });
     set_mode(0o700);
     wait_until("changes to be made again", || client.send("PUT", "/v1/keys/a", &[], "").status == 201);
+}
+
+#[test]
+fn failing_lookups_have_the_store_checked_once_until_the_writer_is_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' XFSZ; exec \"$0\" --request-seconds 0.5";
+    let server = Server::start(&mut shell(&program_on(folder.path()), script));
+    let client = server.client();
+    wait_until("a listed key", || client.send("PUT", "/v1/keys/a", &[], "").status == 200);
+    // While another process has the store, the writer waits for 5 s to reopen it.
+    let copy = folder.path().join("copy");
+    fs::copy(store(&folder), &copy).unwrap();
+    let _other = redb::Database::open(&copy).unwrap();
+    fs::rename(&copy, store(&folder)).unwrap();
+    let limit_files =
+        |current| prlimit(Some(server.pid()), Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
+    limit_files(Some(0));
+    client.send("PUT", "/v1/keys/b", &[], "").error(503);
+    limit_files(None);
+    (0..100).for_each(|_| assert!(client.get("/v1/check/a").error(503).contains("the store failed")));
+    let logged = server.log().matches("keys could not be confirmed").count();
+    assert!((1..=2).contains(&logged), "{logged}");
 }
 
 #[test]
