@@ -25,6 +25,7 @@
 //! # After a crash
 //!
 //! A new store, including the first, is committed before it is renamed, so the file of the list is always complete.
+//! No change is made to it before the rename is on disk, because a power cut could bring back the old list.
 //!
 //! Each commit writes a new random version into the store, and a snapshot of the filter has the version of its state. At the start,
 //! the snapshot is used if the versions are equal; otherwise the filter is loaded from the keys of the store.
@@ -262,7 +263,7 @@ impl List {
         answer.await.map_err(|_| closed())?
     }
 
-    /// Replaces the list, and returns the number of keys. Changes made since the new list was begun are lost.
+    /// Replaces the list, and returns the number of keys. Changes made since the new list was started are lost.
     pub(crate) async fn replace(&self, new: NewList) -> Result<u64, String> {
         let finished = spawn_blocking(move || new.finish()).await;
         let (file, front, version) = finished.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;

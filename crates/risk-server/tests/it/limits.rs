@@ -142,6 +142,9 @@ fn bodies_of_all_requests_share_a_budget_of_memory() {
     drop((held, upload));
     wait_until("all memory to be free", || free(&client, "body_bytes") == 32 * MIB);
     assert_eq!(client.post("?replace=true", "b\n").status, 200);
+    // What can never be held is not to be sent again.
+    let (_folder, _server, client) = start(&["--max-bodies-mib", "32", "--max-body-bytes", "100000000"]);
+    assert!(client.batch(&" ".repeat(33 << 20)).error(413).contains("more than 33554432 bytes"));
 }
 
 #[test]
