@@ -539,6 +539,10 @@ impl Writer {
 
     /// Replaces the current list by a new one.
     fn switch(&mut self, file: NamedTempFile, front: Front, version: u128) -> Result<u64, String> {
+        // The last snapshot would be stale.
+        if self.list.queue.is_closed() {
+            return Err(closed());
+        }
         self.synced = false;
         file.persist(self.list.config.store()).map_err(|error| format!("{error}; the list was not changed"))?;
         let keys = front.filter.len() as u64;
