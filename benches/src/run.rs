@@ -69,7 +69,7 @@ fn run(options: Options, earlier: Vec<Contestant>) -> ExitCode {
     for (name, _, run) in sections {
         plan.step(name);
         // Those of docs/claims.md, which has their tables.
-        record.aside = matches!(name, "occupancy" | "turnover" | "sizes");
+        record.aside = matches!(name, "occupancy" | "turnover");
         run(&plan, &mut record);
     }
     record.aside = false;

@@ -9,7 +9,6 @@ mod load;
 mod mixed;
 mod occupancy;
 mod operations;
-mod sizes;
 mod turnover;
 
 use crate::contestants::Contestant;
@@ -56,7 +55,7 @@ impl Plan {
 /// A part of the comparison that can be run alone: its name, what it measures, and the function that adds the result to the record.
 pub(crate) type Section = (&'static str, &'static str, fn(&Plan, &mut Record));
 
-pub(crate) const SECTIONS: [Section; 11] = [
+pub(crate) const SECTIONS: [Section; 10] = [
     (
         "operations",
         "Every operation of every kind of filter and of the peers, or of an earlier commit; lookups by table size",
@@ -71,5 +70,4 @@ pub(crate) const SECTIONS: [Section; 11] = [
     ("expiry", "Filters that forget: \"was it seen within the window?\"", expiry::run),
     ("occupancy", "How full a table gets, by its shape", occupancy::run),
     ("turnover", "Keys that come and go", turnover::run),
-    ("sizes", "Sizes of other structures, by formula", sizes::run),
 ];

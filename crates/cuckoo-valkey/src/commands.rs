@@ -395,22 +395,19 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
     let &[_, name, position, chunk] = arguments else { return Err(Failure::WrongArity) };
     let position: u64 = number(position, "ERR Invalid position")?;
     let (mut key, chunk) = (context.open_to_write(name), chunk.bytes());
-    match (key.get()?, Value::offset_in_head(position, chunk)) {
-        (Some(Value::Filter(_)), Some(_)) => return Err(EXISTS.into()),
-        (_, Some(0)) => {
-            let value = Value::arriving(chunk, core::iter::empty()).map_err(|error| format!("ERR {error}"))?;
+    let value = key.get()?;
+    if Value::begins(position, chunk) {
+        if value.is_some_and(|value| !value.is_arriving()) {
+            return Err(EXISTS.into());
+        }
+        let value = Value::arriving(chunk, core::iter::empty()).map_err(|error| format!("ERR {error}"))?;
+        key.set(value);
+    } else {
+        let Some(Value::Arriving(arriving)) = value else { return Err("ERR Invalid position".into()) };
+        if let Some(value) = arriving.take(position, chunk)? {
             key.set(value);
+            ticks::note(context.database(), name.bytes());
         }
-        (Some(Value::Arriving(arriving)), Some(offset)) if arriving.lacks_all_chunks() => {
-            arriving.take_head(offset, chunk)?
-        }
-        (Some(Value::Arriving(arriving)), _) => {
-            if let Some(value) = arriving.take(position, chunk)? {
-                key.set(value);
-                ticks::note(context.database(), name.bytes());
-            }
-        }
-        _ => return Err("ERR Invalid position".into()),
     }
     context.replicate_verbatim();
     context.reply_ok();

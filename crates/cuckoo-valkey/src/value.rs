@@ -452,23 +452,19 @@ impl Value {
         Ok(Value::Filter(Stored::new(filter, head)))
     }
 
-    /// Returns the offset at which a chunk of a head begins, by the position after it. `None` for a chunk of a filter.
-    pub(crate) fn offset_in_head(position: u64, chunk: &[u8]) -> Option<usize> {
-        match (position & POSITION) as usize {
-            HEAD => Some(0),
-            at => at.checked_sub(WITHIN_HEAD)?.checked_sub(chunk.len()),
-        }
+    /// Whether a chunk begins a head, by the position after it.
+    pub(crate) fn begins(position: u64, chunk: &[u8]) -> bool {
+        [HEAD, WITHIN_HEAD + chunk.len()].contains(&((position & POSITION) as usize))
     }
 
     /// A filter that is still being loaded, with the chunks received so far.
-    pub(crate) fn arriving(head: &[u8], chunks: impl Iterator<Item = Vec<u8>>) -> io::Result<Self> {
+    pub(crate) fn arriving(mut head: &[u8], chunks: impl Iterator<Item = Vec<u8>>) -> io::Result<Self> {
         // A head of a chunk or more may still lack parts; it is checked with the last chunk.
         if head.len() < CHUNK {
             Head::parse(head)?;
         }
         let mut room = Vec::new();
-        room.try_reserve_exact(head.len())?;
-        room.extend_from_slice(head);
+        head.read_to_end(&mut room)?;
         let chunks: Vec<_> = chunks.collect();
         let bytes = chunks.iter().map(Vec::len).sum();
         Ok(Value::Arriving(Arriving { head: room, chunks, bytes }))
@@ -520,30 +516,21 @@ impl Value {
 }
 
 impl Arriving {
-    pub(crate) fn lacks_all_chunks(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// Appends the part of the head that begins at this offset, which follows whole chunks: a shorter head was checked, and is whole.
-    pub(crate) fn take_head(&mut self, offset: usize, part: &[u8]) -> Result<(), String> {
-        if !offset.is_multiple_of(CHUNK) || offset != self.head.len() {
-            return Err(INVALID_POSITION.into());
-        }
-        self.head.try_reserve(part.len()).map_err(|_| NO_MEMORY)?;
-        self.head.extend_from_slice(part);
-        Ok(())
-    }
-
     /// Appends the chunk that ends at this position, and returns the filter if the chunk was the last one.
-    pub(crate) fn take(&mut self, position: u64, chunk: &[u8]) -> Result<Option<Value>, String> {
-        if (position & POSITION) as usize != HEAD + self.bytes + chunk.len() || chunk.is_empty() {
+    pub(crate) fn take(&mut self, position: u64, mut chunk: &[u8]) -> Result<Option<Value>, String> {
+        let (at, head, len) = ((position & POSITION) as usize, self.head.len(), chunk.len());
+        // A further part of the head follows whole chunks: a shorter head was checked, and is whole.
+        if self.bytes == 0 && head.is_multiple_of(CHUNK) && at == WITHIN_HEAD + head + len {
+            chunk.read_to_end(&mut self.head).map_err(|_| NO_MEMORY)?;
+            return Ok(None);
+        }
+        if at != HEAD + self.bytes + len || len == 0 {
             return Err(INVALID_POSITION.into());
         }
         let mut room = Vec::new();
-        room.try_reserve_exact(chunk.len()).map_err(|_| NO_MEMORY)?;
-        room.extend_from_slice(chunk);
+        chunk.read_to_end(&mut room).map_err(|_| NO_MEMORY)?;
         self.chunks.push(room);
-        let bytes = self.bytes + chunk.len();
+        let bytes = self.bytes + len;
         if self.ends(bytes) {
             let mut chunks = self.chunks.iter().map(|chunk| &chunk[..]);
             let limit = Limit::Bytes(8 * bytes + (1 << 20));

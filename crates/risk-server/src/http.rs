@@ -26,7 +26,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -385,7 +385,7 @@ fn query_batch(app: &App, body: &[u8], answers: &mut Vec<bool>) -> Result<(Arc<F
     #[serde(transparent)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-    /// Parses at most one key more than a batch may have: a short key takes more memory than its JSON text.
+    /// Refuses a key more than a batch may have before it is kept: a short key takes more memory than its JSON text.
     struct Keys;
 
     impl<'de> Visitor<'de> for Keys {
@@ -397,22 +397,20 @@ fn query_batch(app: &App, body: &[u8], answers: &mut Vec<bool>) -> Result<(Arc<F
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
             let mut keys = Vec::new();
-            while keys.len() <= MAX_BATCH
-                && let Some(key) = array.next_element()?
-            {
+            while let Some(key) = array.next_element()? {
+                if keys.len() == MAX_BATCH {
+                    return Err(A::Error::custom(format_args!("more than {MAX_BATCH} keys in one batch")));
+                }
                 keys.push(key);
             }
-            while array.next_element::<IgnoredAny>()?.is_some() {}
             Ok(keys)
         }
     }
 
     let mut array = serde_json::Deserializer::from_slice(body);
     let keys = array.deserialize_seq(Keys).and_then(|keys| array.end().map(|()| keys));
-    let keys = keys.map_err(|error| Failure::bad_request(format!("the body is not a JSON array of keys: {error}")))?;
-    if keys.len() > MAX_BATCH {
-        return Err(Failure::bad_request(format!("more than {MAX_BATCH} keys in one batch")));
-    }
+    let keys =
+        keys.map_err(|error| Failure::bad_request(format!("the body is not a JSON array for a batch: {error}")))?;
     let keys: Vec<&str> = keys.iter().map(|Text(key)| &**key).collect();
     for (index, key) in keys.iter().enumerate() {
         check_key(key).map_err(|error| Failure::bad_request(format!("index {index}: {error}")))?;
@@ -483,12 +481,11 @@ async fn replace(
     let body = &mut *body.lock().await;
     let mut new: Option<NewList> = None;
     while let Some((keys, _)) = upload.group(body).await? {
-        let (config, begun) = (Arc::clone(&app.config), new.take());
-        let added = spawn_blocking(move || {
-            let mut new = begun.map_or_else(|| NewList::begin(&config), Ok)?;
-            new.add(&keys).map(|()| new)
+        let added: Result<_, Refusal> = block_in_place(|| {
+            let mut new = new.take().map_or_else(|| NewList::begin(&app.config), Ok)?;
+            new.add(&app.config, &keys).map(|()| new)
         });
-        new = Some(added.await.map_err(|_| Failure::internal())??);
+        new = Some(added?);
     }
     // More likely a failed export than the intention to allow everything.
     let error = "the body has no key, and a list is not replaced by nothing; delete its keys";

@@ -43,7 +43,6 @@ use std::error::Error;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -52,7 +51,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::{NamedTempFile, TempPath};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::task::spawn_blocking;
+use tokio::task::{block_in_place, spawn_blocking};
 
 /// The maximum length of a key in bytes.
 pub(crate) const MAX_KEY_BYTES: usize = 1024;
@@ -265,8 +264,7 @@ impl List {
 
     /// Replaces the list, and returns the number of keys. Changes made since the new list was started are lost.
     pub(crate) async fn replace(&self, new: NewList) -> Result<u64, String> {
-        let finished = spawn_blocking(move || new.finish()).await;
-        let (file, front, version) = finished.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
+        let (file, front, version) = block_in_place(|| new.finish(&self.config))?;
         self.tell_writer(move |writer| writer.switch(file, front, version)).await?
     }
 
@@ -427,7 +425,7 @@ impl Writer {
     /// was changed.
     fn try_make(&mut self, group: &[Request]) -> Result<Result<Vec<u64>, Refusal>, redb::Error> {
         if Instant::now() < self.retry {
-            return Ok(Err("the store failed a moment ago".to_owned().into()));
+            return Ok(Err("a change failed a moment ago".to_owned().into()));
         }
         if let Err(error) = self.sync() {
             return Ok(Err(format!("the folder cannot be synced: {error}").into()));
@@ -593,7 +591,6 @@ impl Writer {
 
 /// A new list in a file of its own.
 pub(crate) struct NewList {
-    config: Arc<Config>,
     transaction: WriteTransaction,
     store: Database,
     /// The file is removed on drop, unless it has become the list.
@@ -605,37 +602,38 @@ impl NewList {
     pub(crate) const CACHE_BYTES: usize = 16 << 20;
 
     /// Starts a new list beside the current one. If it is dropped, nothing remains. Blocks.
-    pub(crate) fn begin(config: &Arc<Config>) -> Result<Self, String> {
+    pub(crate) fn begin(config: &Config) -> Result<Self, String> {
         let begin = || -> Result<Self, redb::Error> {
             let file = NamedTempFile::new_in(config.unfinished())?;
             let store = Database::builder().set_cache_size(Self::CACHE_BYTES).create(file.path())?;
-            Ok(NewList { config: Arc::clone(config), transaction: store.begin_write()?, store, file })
+            Ok(NewList { transaction: store.begin_write()?, store, file })
         };
         begin().map_err(|error| format!("a new list cannot be started: {error}"))
     }
 
     /// Adds keys, one per line. Blocks.
-    pub(crate) fn add(&mut self, keys: &str) -> Result<(), Refusal> {
+    pub(crate) fn add(&mut self, config: &Config, keys: &str) -> Result<(), Refusal> {
         let add = || -> Result<u64, redb::Error> {
             let mut table = self.transaction.open_table(KEYS)?;
             keys.split_terminator('\n').try_for_each(|key| table.insert(key, ()).map(drop))?;
             Ok(table.len()?)
         };
         let keys = add().map_err(|error| format!("the new list cannot be written: {error}"))?;
-        self.config.check_len(keys)
+        config.check_len(keys)
     }
 
     /// Commits the list, and closes its file.
     fn commit(self) -> Result<NamedTempFile, redb::Error> {
-        let NewList { transaction, store, file, .. } = self;
+        let NewList { transaction, store, file } = self;
+        // A list without a key has this table, too.
+        transaction.open_table(KEYS)?;
         write_state(&transaction)?;
         transaction.commit()?;
         drop(store);
         Ok(file)
     }
 
-    fn finish(self) -> Result<(NamedTempFile, Front, u128), String> {
-        let config = Arc::clone(&self.config);
+    fn finish(self, config: &Config) -> Result<(NamedTempFile, Front, u128), String> {
         let compact = || -> Result<_, redb::Error> {
             let file = self.commit()?;
             // Reopened with the memory of a list, and with the smallest possible file.
@@ -644,13 +642,13 @@ impl NewList {
             Ok((file, store, version))
         };
         let (file, store, version) = compact().map_err(|error| format!("the new list cannot be written: {error}"))?;
-        let filter = load_filter(&config, &store)?;
+        let filter = load_filter(config, &store)?;
         Ok((file, Front { filter: Arc::new(filter), store: Some(store) }, version))
     }
 }
 
 /// Locks the folder, creates a list if there is none, and opens the store.
-fn open_folder(config: &Arc<Config>) -> Result<(File, Database, u128), AnyError> {
+fn open_folder(config: &Config) -> Result<(File, Database, u128), AnyError> {
     fs::create_dir_all(&config.data)?;
     // A lock of the store does not suffice, because a new list is another file.
     let lock = File::create(config.data.join("lock"))?;
@@ -662,9 +660,7 @@ fn open_folder(config: &Arc<Config>) -> Result<(File, Database, u128), AnyError>
     fs::create_dir_all(config.unfinished())?;
     let path = config.store();
     if !path.exists() {
-        let mut new = NewList::begin(config)?;
-        new.add("").map_err(|refusal| refusal.error)?;
-        new.commit()?.persist(&path)?;
+        NewList::begin(config)?.commit()?.persist(&path)?;
     }
     // At every start, because an earlier one may have been killed before this.
     sync(&config.data)?;

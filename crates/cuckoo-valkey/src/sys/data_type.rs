@@ -172,11 +172,10 @@ unsafe extern "C" fn rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisMo
         }
     };
     let written = guarded(Err(damaged("the module failed")), || {
-        let (head, mut begin) = (this.head()?, 0);
-        while begin < head.len() {
+        let head = this.head()?;
+        for begin in (0..head.len()).step_by(CHUNK) {
             let (end, part) = part_of_head(&head, begin);
             put(end, part);
-            begin += part.len();
         }
         let mut at = HEAD;
         this.write(CHUNK, |bytes| {

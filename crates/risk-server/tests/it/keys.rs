@@ -115,6 +115,7 @@ fn bad_requests_are_told_what_is_wrong_with_them() {
         let error = client.batch(body).error(400);
         assert!(error.contains(reason), "{error}");
     }
+    assert!(client.batch(&" ".repeat((1 << 20) + 1)).error(413).contains("more than 1048576 bytes"));
     for query in ["?replace=yes", "?replace", "?replace=true&replace=false", "?x"] {
         assert!(client.post(query, "a\n").error(400).contains("replace=true or replace=false"), "{query}");
     }
