@@ -18,8 +18,8 @@
 //! ```
 //!
 //! The answer "listed" is wrong for one absent key in a thousand, and a filter alone does not know the inserted keys:
-//! delete only keys that are on the list, each once. If requests change your list, put an exact store behind the
-//! filter, as in `crates/risk-server`.
+//! delete each key only as often as it was put. If requests change your list, put an exact store behind the filter, as
+//! in `crates/risk-server`.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -237,18 +237,17 @@ async fn check_batch(State(filter): State<Arc<BlockList>>, Json(keys): Json<Vec<
     Json(json!({ "listed": listed }))
 }
 
-/// Returns 201 if the key is new, and 200 if it was listed or is a false positive. A full filter refuses the key and is
+/// Stores a copy of the key, even if the key is a false positive: each copy can be removed. A full filter refuses the key and is
 /// unchanged.
 async fn insert(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) -> (StatusCode, String) {
-    match filter.insert_unique(&key) {
-        Ok(true) => (StatusCode::CREATED, "added".to_owned()),
-        Ok(false) => (StatusCode::OK, "already listed".to_owned()),
+    match filter.insert(&key) {
+        Ok(()) => (StatusCode::CREATED, "added".to_owned()),
         Err(error @ InsertError::Full) => (StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
         Err(error) => (StatusCode::CONFLICT, error.to_string()),
     }
 }
 
-/// Removes a key of the list. Removing any other key may remove a listed key with the same fingerprint.
+/// Removes a copy of a key of the list. Removing any other key may remove a listed key with the same fingerprint.
 async fn remove(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) -> StatusCode {
     if filter.remove(&key) { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }
