@@ -1,16 +1,8 @@
-//! The requested rate of a filter, and the parts of a layout.
+//! The parts of a layout.
 
+use crate::Layout;
 use crate::layout::Plan;
-use crate::{Builder, CuckooFilter, Layout};
 use proptest::prelude::*;
-
-#[test]
-fn the_requested_rate_is_in_the_config() {
-    let rate = |builder: Builder<u64>| builder.capacity(10).build().unwrap().config().false_positive_rate;
-    assert_eq!(rate(CuckooFilter::builder().false_positive_rate(0.25)), Some(0.25));
-    assert_eq!(rate(CuckooFilter::builder()), Some(0.001));
-    assert_eq!(rate(CuckooFilter::builder().fingerprint_bits(8)), None);
-}
 
 /// A layout with this number of shards of the minimum size.
 fn layout(shards: usize) -> Layout<u64, ()> {

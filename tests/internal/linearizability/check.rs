@@ -147,14 +147,12 @@ mod tests {
         }
     }
 
+    /// The results that the oracle of bare slots does not have.
     #[test]
-    fn a_key_that_was_never_absent_is_not_missed() {
+    fn half_read_slots_and_copies_of_a_table_hide_no_class() {
         // Another copy is stored and one copy is removed, either of the two.
         let writes = [Event::new(Said::put(Put::COPY, Ok(0)), 0, 10), Event::new(Said::Removed(1), 11, 20)];
         let with = |copies, told| is_explained(copies, writes.into_iter().chain([told]));
-        let found = |found| Event::new(Said::Found(found), 5, 15);
-        assert!(with(1, found(true)) && !with(1, found(false)));
-        assert!(with(0, found(true)) && with(0, found(false)));
         // A lookup may find the class in half of a slot that another key is being written to, but half of a slot hides no class.
         let half = |found| Event { half_read: true, ..Event::new(Said::Found(found), 21, 22) };
         assert!(with(0, half(true)) && with(0, half(false)) && with(1, half(true)) && !with(1, half(false)));
@@ -162,22 +160,6 @@ mod tests {
         let copied = |copies| Event::new(Said::Copied(ones(copies)), 5, 15);
         assert!([0, 1].into_iter().all(|copies| with(0, copied(copies))) && !with(0, copied(2)));
         assert!([1, 2].into_iter().all(|copies| with(1, copied(copies))) && !with(1, copied(0)) && !with(1, copied(3)));
-    }
-
-    #[test]
-    fn one_key_is_not_admitted_twice() {
-        let admitted = |begin, end| Event::new(Said::put(Put::UNIQUE, Ok(0)), begin, end);
-        let twice = |begin| [admitted(0, 10), admitted(begin, 20)];
-        assert!(!is_explained(0, twice(0)) && !is_explained(0, twice(15)));
-        let with_a_removal =
-            |begin, end| is_explained(0, [twice(5)[0], twice(5)[1], Event::new(Said::Removed(1), begin, end)]);
-        assert!(with_a_removal(8, 9) && !with_a_removal(21, 22));
-    }
-
-    #[test]
-    fn what_ended_before_another_began_comes_before_it() {
-        let order = |end| [Event::new(Said::put(Put::COPY, Ok(0)), 0, end), Event::new(Said::Found(false), 10, 20)];
-        assert!(is_explained(0, order(10)) && !is_explained(0, order(9)));
     }
 
     /// Results with one fault each, which no order explains.
