@@ -55,7 +55,7 @@ impl Shape {
     }
 
     /// Returns a builder with everything but the hash function.
-    pub fn builder(&self) -> Builder<u64> {
+    pub fn builder<K: ?Sized>(&self) -> Builder<K> {
         let builder = CuckooFilter::builder().capacity(self.capacity);
         let builder = match self.width {
             Width::Bits(bits) => builder.fingerprint_bits(bits),

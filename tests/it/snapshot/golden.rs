@@ -7,7 +7,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 use testkit::format::Sealed;
-use testkit::written;
+use testkit::{Shape, Width, written};
 
 type Filter = CuckooFilter<String, StableHashBuilder>;
 
@@ -21,11 +21,6 @@ struct Golden {
     metadata: &'static [u8],
     with_keys: bool,
     shards: Range<usize>,
-}
-
-enum Width {
-    Bits(u32),
-    Rate(f64),
 }
 
 const PLAIN: Golden = Golden {
@@ -59,11 +54,8 @@ impl Golden {
 
     /// The filter of the file, as it is built today.
     fn filter(&self) -> Filter {
-        let builder = CuckooFilter::builder().capacity(self.capacity).stripes(1).hasher(Golden::hasher());
-        let builder = match self.width {
-            Width::Bits(bits) => builder.fingerprint_bits(bits),
-            Width::Rate(rate) => builder.false_positive_rate(rate),
-        };
+        let shape = Shape { capacity: self.capacity, width: self.width, stripes: Some(1), seed: 0 };
+        let builder = shape.builder().hasher(Golden::hasher());
         let builder = if let Some(keys) = self.max_capacity { builder.max_capacity(keys) } else { builder };
         let filter: Filter = builder.build().unwrap();
         for key in self.keys() {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, io};
-use testkit::{assert_matches, watchdog, written};
+use testkit::{Shape, Width, assert_matches, watchdog, written};
 
 const PROCESSES: usize = 4;
 
@@ -92,34 +92,17 @@ fn build_part(number: usize, folder: &Path) {
     }
 }
 
-/// Small shards of large filters: 4 bits, and almost no keys.
-struct Build {
-    capacity: usize,
-    bits: Option<u32>,
-    rate: Option<f64>,
-    keys: (u64, u64),
+/// Small shards of a large filter: 4 bits, and almost no keys.
+const USUAL: Shape = Shape { capacity: 300_000, width: Width::Bits(4), stripes: None, seed: 2 };
+
+fn filter<K: ?Sized>(shape: &Shape) -> CuckooFilter<K, StableHashBuilder> {
+    shape.builder().hasher(StableHashBuilder::with_seeds(1, shape.seed)).build().unwrap()
 }
 
-const USUAL: Build = Build { capacity: 300_000, bits: Some(4), rate: None, keys: (1, 2) };
-
-impl Build {
-    fn filter<K: ?Sized>(&self) -> CuckooFilter<K, StableHashBuilder> {
-        let hasher = StableHashBuilder::with_seeds(self.keys.0, self.keys.1);
-        let mut builder = CuckooFilter::<K>::builder().capacity(self.capacity).hasher(hasher);
-        if let Some(bits) = self.bits {
-            builder = builder.fingerprint_bits(bits);
-        }
-        if let Some(rate) = self.rate {
-            builder = builder.false_positive_rate(rate);
-        }
-        builder.build().unwrap()
-    }
-
-    fn part<K: ?Sized + Hash + 'static>(&self, key: &K, shards: Range<usize>) -> Vec<u8> {
-        let filter = self.filter::<K>();
-        filter.insert(key).unwrap();
-        written(|to| filter.snapshot().shards(shards).write_to(to))
-    }
+fn part<K: ?Sized + Hash + 'static>(shape: &Shape, key: &K, shards: Range<usize>) -> Vec<u8> {
+    let filter = filter::<K>(shape);
+    filter.insert(key).unwrap();
+    written(|to| filter.snapshot().shards(shards).write_to(to))
 }
 
 #[track_caller]
@@ -139,7 +122,7 @@ fn refusal(parts: &[Vec<u8>]) -> SnapshotError {
 
 #[test]
 fn what_surrounds_the_shards_of_a_part_is_ignored() {
-    let whole = USUAL.filter::<u64>();
+    let whole = filter::<u64>(&USUAL);
     (0..1000).for_each(|key| whole.insert(&key).unwrap());
     let part = |shards, metadata: &[u8], with_keys: bool| {
         let snapshot = whole.snapshot().shards(shards).metadata(metadata);
@@ -156,7 +139,7 @@ fn what_surrounds_the_shards_of_a_part_is_ignored() {
 
 #[test]
 fn parts_that_are_no_whole() {
-    let build = Build { capacity: 700_000, ..USUAL };
+    let shape = Shape { capacity: 700_000, ..USUAL };
     for (parts, said) in [
         (&[][..], "no parts were passed; at least one is needed"),
         (&[(0, 1), (0, 1)], "shard 0 is in two of the parts, 0 and 1, counted from 0"),
@@ -168,7 +151,7 @@ fn parts_that_are_no_whole() {
         (&[(0, 2)], "shard 2 of 3 is in none of the parts"),
         (&[(0, 1)], "shard 1 of 3 is in none of the parts"),
     ] {
-        let parts: Vec<Vec<u8>> = parts.iter().map(|&(start, end)| build.part(&1_u64, start..end)).collect();
+        let parts: Vec<Vec<u8>> = parts.iter().map(|&(start, end)| part(&shape, &1_u64, start..end)).collect();
         assert_eq!(refusal(&parts).to_string(), said);
     }
 }
@@ -176,7 +159,7 @@ fn parts_that_are_no_whole() {
 /// Any number of parts of any length may follow: the second part is refused by its header.
 #[test]
 fn a_part_that_comes_again_is_refused_before_it_is_read() {
-    let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
+    let (first, second) = (part(&USUAL, &1_u64, 0..1), part(&USUAL, &1_u64, 1..2));
     let header = 256;
     for parts in [[&first, &first, &second], [&first, &second, &first]] {
         let mut unread = Vec::new();
@@ -193,9 +176,9 @@ fn a_part_that_comes_again_is_refused_before_it_is_read() {
 /// Detected by its header, before any of its shards is read.
 #[test]
 fn a_part_that_is_not_joined() {
-    let build = Build { capacity: 700_000, ..USUAL };
+    let shape = Shape { capacity: 700_000, ..USUAL };
     for (shards, told) in [(0..2, "shards 0..2 of 3"), (1..3, "shards 1..3 of 3"), (1..2, "shards 1..2 of 3")] {
-        let part = build.part(&1_u64, shards.clone());
+        let part = part(&shape, &1_u64, shards.clone());
         let mut rest = &part[..];
         let error = Filter::read_from(&mut rest, hasher()).unwrap_err();
         assert_matches!(&error, SnapshotError::PartAlone { part, shards: 3, .. } if *part == shards);
@@ -206,17 +189,18 @@ fn a_part_that_is_not_joined() {
 
 #[test]
 fn parts_of_filters_that_were_built_differently() {
-    let first = USUAL.part(&1_u64, 0..1);
-    let of_strings = USUAL.part("key", 1..2);
+    let first = part(&USUAL, &1_u64, 0..1);
+    let of_strings = part(&USUAL, "key", 1..2);
     // A rate that needs as many bits as were given: nothing else differs.
-    let rate = Build { bits: None, rate: Some(0.2), ..USUAL };
-    let bits = Build { bits: Some(rate.filter::<u64>().config().fingerprint_bits), ..USUAL };
+    let rate = Shape { width: Width::Rate(0.2), ..USUAL };
+    let bits = Shape { width: Width::Bits(filter::<u64>(&rate).config().fingerprint_bits), ..USUAL };
+    let second = |shape| part(&shape, &1_u64, 1..2);
     for (parts, difference) in [
-        ([first.clone(), Build { capacity: 310_000, ..USUAL }.part(&1_u64, 1..2)], "size"),
-        ([first.clone(), Build { capacity: 300_001, ..USUAL }.part(&1_u64, 1..2)], "size"),
-        ([first.clone(), Build { bits: Some(5), ..USUAL }.part(&1_u64, 1..2)], "size"),
-        ([rate.part(&1_u64, 0..1), bits.part(&1_u64, 1..2)], "false-positive rate"),
-        ([first.clone(), Build { keys: (1, 3), ..USUAL }.part(&1_u64, 1..2)], "hasher or its seeds"),
+        ([first.clone(), second(Shape { capacity: 310_000, ..USUAL })], "size"),
+        ([first.clone(), second(Shape { capacity: 300_001, ..USUAL })], "size"),
+        ([first.clone(), second(Shape { width: Width::Bits(5), ..USUAL })], "size"),
+        ([part(&rate, &1_u64, 0..1), second(bits)], "false-positive rate"),
+        ([first.clone(), second(Shape { seed: 3, ..USUAL })], "hasher or its seeds"),
         ([first, of_strings], "type of the keys"),
     ] {
         let error = refusal(&parts);
@@ -245,17 +229,17 @@ fn parts_of_filters_that_differ_in_one_option() {
 
 #[test]
 fn parts_of_a_filter_of_another_hasher() {
-    let other = Build { keys: (3, 4), ..USUAL };
-    let error = refusal_in_memory(&[other.part(&1_u64, 0..1), other.part(&1_u64, 1..2)]);
+    let other = Shape { seed: 3, ..USUAL };
+    let error = refusal_in_memory(&[part(&other, &1_u64, 0..1), part(&other, &1_u64, 1..2)]);
     assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
-    let error = refusal_in_memory(&[USUAL.part("key", 0..1), USUAL.part("key", 1..2)]);
+    let error = refusal_in_memory(&[part(&USUAL, "key", 0..1), part(&USUAL, "key", 1..2)]);
     assert!(matches!(error, SnapshotError::KeyTypeMismatch { .. }), "{error:?}");
 }
 
 /// Each byte of a header, of a head, of words, of the zeros behind them and of the trailer.
 #[test]
 fn a_damaged_part_is_not_joined_to_a_file() {
-    let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
+    let (first, second) = (part(&USUAL, &1_u64, 0..1), part(&USUAL, &1_u64, 1..2));
     let join = |second: &[u8]| SnapshotReader::join_to([&first[..], second], Vec::new());
     assert_eq!(join(&second).unwrap().stored, 1);
     for at in (0..second.len()).step_by(1009).chain(second.len() - 70..second.len()) {
@@ -272,7 +256,7 @@ fn a_damaged_part_is_not_joined_to_a_file() {
 
 #[test]
 fn a_joined_file_has_the_keys_of_the_hasher_if_all_parts_have_them() {
-    let filter = USUAL.filter::<str>();
+    let filter = filter::<str>(&USUAL);
     filter.insert("key").unwrap();
     let part = |shards, with_keys: bool| {
         let mut bytes = Vec::new();
