@@ -266,53 +266,6 @@ fn a_key_lives_one_tick_longer_at_the_most_however_short_it_is() {
     assert!(!filter.contains(&1));
 }
 
-#[test]
-fn what_is_read_goes_on_as_what_was_written() {
-    for (capacity, steps) in [(1_000, 2), (1_000, 6), (300_000, 6), (1_000, 254)] {
-        let filter = builder(capacity).steps(steps).build().unwrap();
-        filter.advance_to(100 * SECOND);
-        let lives: Vec<Duration> = (0..500).map(|key| key * 60 * SECOND / 500).collect();
-        for (key, &life) in lives.iter().enumerate() {
-            filter.insert_for(&(key as u64), life).unwrap();
-        }
-        let bytes = bytes_of(&filter);
-        let epoch = filter.stats().epoch;
-        for passed in [0, 1, 9, 10, 31, 59, 60, 90, 1_000_000] {
-            let loaded = read(&bytes, passed * SECOND).unwrap();
-            assert_eq!(
-                (loaded.capacity(), loaded.config().time_to_live.unwrap(), loaded.config().tick.unwrap()),
-                (capacity, 60 * SECOND, filter.config().tick.unwrap())
-            );
-            // A file stores the elapsed part of a tick in units of 2^-32, rounded down. A filter without live keys may have
-            // skipped ticks.
-            let tick = filter.config().tick.unwrap().as_nanos();
-            let due = ((100 * SECOND).as_nanos() % tick + (passed * SECOND).as_nanos()) / tick;
-            let made = u128::from(loaded.stats().epoch - epoch);
-            assert!(made == due || made + 1 == due || made > 60 * SECOND.as_nanos() / tick, "{made} of {due} ticks");
-            for (key, &life) in lives.iter().enumerate() {
-                let (found, passed) = (loaded.contains(&(key as u64)), passed * SECOND);
-                assert!(found || life < passed, "{key} is gone before its time, after {passed:?}");
-                if passed > 60 * SECOND + filter.config().tick.unwrap() {
-                    assert!(!found && loaded.is_empty());
-                }
-            }
-            // Time is counted from the loading.
-            let passed = passed * SECOND;
-            assert_eq!(loaded.advance_to(passed + filter.config().tick.unwrap()), 1);
-            loaded.insert(&7_000).unwrap();
-            loaded.advance_to(passed + filter.config().tick.unwrap() + 59 * SECOND);
-            assert!(loaded.contains(&7_000));
-        }
-        // Time continues alike in both.
-        let loaded = read(&bytes, Duration::ZERO).unwrap();
-        for _ in 0..steps + 3 {
-            filter.advance();
-            loaded.advance();
-            (0..500).for_each(|key| assert_eq!(loaded.contains(&key), filter.contains(&key)));
-        }
-    }
-}
-
 /// Shards are copied at different epochs. Each is written with its own, and the reader advances all to the latest.
 #[test]
 fn a_snapshot_beside_ticks_loses_nothing_that_lives() {

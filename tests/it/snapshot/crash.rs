@@ -4,6 +4,7 @@
 //! power cut stops the system, too. Tests in `src/snapshot/file` check that the file is synced before it is renamed, and the
 //! folder afterwards.
 
+use crate::support::Folder;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -64,9 +65,7 @@ fn a_process_killed_while_it_saves_leaves_a_whole_file() {
     if let Some(path) = env::var_os(SAVED_TO) {
         save_for_ever(Path::new(&path));
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("snapshot_crash.{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("filter");
+    let (folder, path) = Folder::with_path("crash");
     save(&CuckooFilter::with_capacity(300_000), 0, &path);
 
     let mut rng = fastrand::Rng::with_seed(9);
@@ -87,8 +86,7 @@ fn a_process_killed_while_it_saves_leaves_a_whole_file() {
     }
 
     // Files that killed processes left next to this one did no harm.
-    let left = fs::read_dir(&folder).unwrap().count() - 1;
+    let left = fs::read_dir(&folder.0).unwrap().count() - 1;
     println!("{before} versions saved, {ROUNDS} processes killed, {left} of them while they wrote");
     assert!(before > 0 && left > 0, "no process was killed while it saved: this has shown nothing");
-    fs::remove_dir_all(&folder).unwrap();
 }

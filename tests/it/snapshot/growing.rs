@@ -4,7 +4,7 @@ use crate::support::{Stable as Filter, bytes_of, check_equal, hasher, stable_gro
 use concurrent_cuckoo_filter::{CountingFilter, FilterView, SnapshotError, SnapshotPlace, SnapshotReader};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use testkit::format::{Layout, Sealed, fingerprints, records};
+use testkit::format::{Layout, Sealed, records};
 use testkit::{assert_matches, written};
 
 const HEAD: usize = 64;
@@ -22,35 +22,6 @@ fn small() -> Vec<u8> {
     let filter = filled(10, 10, 13, 23);
     assert_eq!(filter.stats().tables, 2);
     bytes_of(&filter, b"")
-}
-
-#[test]
-fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
-    for (capacity, max_capacity, bits, keys) in [
-        (1_000, 240_000, 13, 0),
-        (1_000, 240_000, 13, 20_000),
-        (1_000, 60_000, 17, 40_000),
-        (1_000, 240_000, 28, 130_000),
-        (300_000, 1_200_000, 13, 700_000),
-        (10, 10, 6, 12),
-    ] {
-        let filter = filled(capacity, max_capacity, bits, keys);
-        let bytes = bytes_of(&filter, b"");
-        let header = SnapshotReader::new(&bytes[..]).unwrap().header().clone();
-        assert_eq!((header.stored, header.config), (keys, filter.config()));
-        assert_eq!(fingerprints(&bytes).unwrap().count() as u64, keys);
-        let loaded = read(&bytes).unwrap();
-        check_equal(&loaded, &filter, 2 * keys);
-        // The loaded filter splits, removes and clears.
-        (keys..max_capacity as u64).for_each(|key| loaded.insert(&key).unwrap());
-        assert!((0..max_capacity as u64).all(|key| loaded.contains(&key)));
-        assert_eq!(loaded.len() as u64, keys.max(max_capacity as u64));
-        (0..keys).for_each(|key| assert!(loaded.remove(&key), "{key}"));
-        let again = read(&bytes_of(&loaded, b"")).unwrap();
-        assert_eq!((again.len(), again.digest()), (loaded.len(), loaded.digest()));
-        loaded.clear();
-        assert!(loaded.is_empty() && read(&bytes_of(&loaded, b"")).unwrap().is_empty());
-    }
 }
 
 /// Keys that stay are in every snapshot once, and every snapshot is consistent: its counts are those of its words.

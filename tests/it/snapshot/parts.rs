@@ -204,6 +204,7 @@ fn parts_of_filters_that_were_built_differently() {
         ([first, of_strings], "type of the keys"),
     ] {
         let error = refusal(&parts);
+        assert!(error.to_string().contains(difference), "{error}");
         assert_matches!(error, SnapshotError::PartsDiffer { what, part: 1, .. } if what == difference, "{difference}");
     }
 }

@@ -275,22 +275,6 @@ fn a_shard_that_no_writer_fills_so() {
     }
 }
 
-#[test]
-fn a_fingerprint_more_or_less_than_are_counted() {
-    let bytes = written(|to| empty().write_to(to));
-    // Each slot in turn. Most of them straddle bytes, some straddle words.
-    for slot in 0..18 * 4 {
-        let (byte, bit) = (slot * 13 / 8, slot * 13 % 8);
-        let sealed = Sealed::new(bytes.clone()).with(HEADER + HEAD + byte, (1_u16 << bit).to_le_bytes());
-        let error = refusal(&sealed.bytes);
-        assert!(matches!(error, SnapshotError::Invalid { field: "number of fingerprints", .. }), "{error:?}");
-        assert!(error.to_string().ends_with("number of fingerprints is 1"), "{error}");
-        let (in_shard, in_all) = (HEADER + 40, bytes.len() - HEAD + 16);
-        let counted = sealed.with(in_shard, 1_u64.to_le_bytes()).with(in_all, 1_u64.to_le_bytes());
-        assert_eq!(Filter::read_from(&counted.bytes[..], hasher()).unwrap().len(), 1);
-    }
-}
-
 /// Filters that differ in the seeds of their hash functions only: only the header shows which filter the shards belong to.
 #[test]
 fn the_shards_or_the_trailer_of_another_snapshot() {
