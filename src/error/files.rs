@@ -303,23 +303,3 @@ impl Error for OfFile {
         Some(&self.error)
     }
 }
-
-#[cfg(all(test, not(cuckoo_model)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_of_parts_and_of_memory_name_the_cause() {
-        let texts = [
-            (crate::MergeError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
-            (SnapshotError::NoParts.to_string(), "at least one"),
-            (SnapshotError::PartsDiffer { what: "capacity", part: 1 }.to_string(), "capacity"),
-            (SnapshotError::ShardTwice { number: 17, parts: [0, 1] }.to_string(), "17"),
-            (SnapshotError::ShardMissing { number: 3, shards: 29 }.to_string(), "3 of 29"),
-            (SnapshotError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
-        ];
-        for (text, part) in texts {
-            assert!(text.contains(part), "{text}");
-        }
-    }
-}

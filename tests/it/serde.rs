@@ -1,6 +1,6 @@
 //! The feature `serde`: by way of it a filter is the one that its snapshot is, and what a snapshot refuses is refused.
 
-use crate::support::hasher;
+use crate::support::{self, StableOf as Stable, hasher};
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, StableHashBuilder};
 use rmp_serde::{from_slice, to_vec};
 use serde::de::Deserialize;
@@ -10,10 +10,8 @@ use std::fmt::Debug;
 use std::hash::BuildHasher;
 use testkit::written;
 
-type Stable<K> = CuckooFilter<K, StableHashBuilder>;
-
 fn bytes_of<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>) -> Vec<u8> {
-    written(|to| filter.write_to(to))
+    support::bytes_of(filter, b"")
 }
 
 /// Both formats give what the bytes of the snapshot give: a filter with the same bytes, and so with the same answers.
