@@ -22,13 +22,17 @@ pub(super) struct Setup {
     pub(super) keys: usize,
 }
 
+/// Reads the number of bits of a fingerprint. Few bits are more frequent, because with them keys share classes.
+pub(super) fn width(input: &mut Input) -> u32 {
+    let byte = input.byte();
+    u32::from(if byte & 0x80 > 0 { byte % 5 } else { byte % 29 }) + 4
+}
+
 impl Setup {
     /// Reads a setup. A large filter is chosen only if there is time for it.
     pub(super) fn read(input: &mut Input, may_be_large: bool) -> Self {
         let capacity = input.pick(&CAPACITIES);
-        // Narrow fingerprints more often, because with them keys share classes.
-        let bits = input.byte();
-        let bits = u32::from(if bits & 0x80 > 0 { bits % 5 } else { bits % 29 }) + 4;
+        let bits = width(input);
         let rest = input.byte();
         let keys = KEYS[usize::from(rest >> 6)];
         let large = may_be_large && rest & 0x10 > 0;

@@ -2,6 +2,7 @@
 //! for every class, such a filter holds a multiset of deadlines or tags, or one count. The filter may refuse a copy that the model
 //! takes only for lack of room.
 
+use super::setup::width;
 use crate::input::Input;
 use crate::written;
 use concurrent_cuckoo_filter::kind::{Kind, Timed};
@@ -13,7 +14,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 const CAPACITIES: [usize; 6] = [0, 3, 17, 50, 80, 200];
-const RATES: [f64; 4] = [0.3, 0.05, 0.001, 1e-5];
 const KEYS: u64 = 64;
 const TICK: Duration = Duration::from_secs(10);
 
@@ -22,18 +22,20 @@ const LATE: u64 = 1 << 62;
 
 type Of<T> = Filter<u64, StableHashBuilder, T>;
 
-/// Draws a filter of one of the three kinds and a sequence of operations from the bytes.
+/// Draws a filter of one of the three kinds and a sequence of operations from the bytes. Returns whether there is such a filter:
+/// otherwise its slots would be too wide.
 ///
 /// # Panics
 ///
 /// If an answer is wrong.
-pub fn run(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) -> bool {
     let mut input = Input::new(bytes);
-    match input.byte() % 3 {
+    let ran = match input.byte() % 3 {
         0 => expiring(&mut input),
         1 => counting(&mut input),
         _ => tagged(&mut input),
     };
+    ran.is_some()
 }
 
 struct Subject<T: Kind> {
@@ -47,12 +49,12 @@ struct Subject<T: Kind> {
 impl<T: Kind> Subject<T> {
     /// Returns `None` if no slot is wide enough.
     fn new<S>(builder: Builder<u64, S, T>, input: &mut Input) -> Option<Self> {
-        let (capacity, rate) = (input.pick(&CAPACITIES), input.pick(&RATES));
+        let (capacity, bits) = (input.pick(&CAPACITIES), width(input));
         let hasher = StableHashBuilder::with_seeds(5, 6);
-        let builder = builder.capacity(capacity).false_positive_rate(rate).hasher(hasher);
+        let builder = builder.capacity(capacity).fingerprint_bits(bits).hasher(hasher);
         let builder = if input.byte().is_multiple_of(2) { builder } else { builder.max_capacity(capacity + 1000) };
         let filter = match builder.build() {
-            Err(BuildError::RateTooLow { .. }) => return None,
+            Err(BuildError::OutOfRange { .. }) => return None,
             built => built.expect("every shape is possible"),
         };
         let mut numbers = HashMap::new();
@@ -91,7 +93,8 @@ impl<T: Timed> Subject<T> {
         match what % 16 {
             11 => {
                 self.filter.sweep(number.into());
-                self.filter.advance();
+                let (in_use, cleared) = (self.filter.len(), self.filter.advance());
+                assert_eq!(self.filter.len(), in_use - cleared);
                 self.now += 1;
             }
             12 => {
@@ -104,6 +107,7 @@ impl<T: Timed> Subject<T> {
                 let ticks = if dies { due } else { 0 };
                 self.now += ticks;
                 assert_eq!(self.filter.advance_to(passed), ticks);
+                assert_eq!(self.filter.advance_to(passed / 2), 0, "to a time that is past");
                 assert!(!self.filter.sweep(usize::from(what >> 4)) || dies, "counts that stay are not swept");
             }
             13 => self.reread(|view, this| {
@@ -207,6 +211,7 @@ fn expiring(input: &mut Input) -> Option<()> {
             mine.retain(|&deadline| deadline > subject.now);
             mine.sort_unstable();
         }
+        assert!(subject.filter.len() >= deadlines.iter().map(Vec::len).sum());
     }
     subject.check_all(|class| !deadlines[class].is_empty());
     (0..=most).for_each(|_| _ = subject.filter.advance());
