@@ -370,19 +370,28 @@ fn determinism<C: Case>(keys: u64, grows: bool) {
     }
 }
 
-/// Filters of two shards or more, or of many tables.
+/// Filters of two shards or more, or of few tables and of many.
 fn merges<C: Case>(keys: u64, grows: bool) {
+    let few = keys / 10;
     let [one, other] = [(); 2].map(|()| build::<C>(2 * keys as usize, grows));
     assert!(grows || one.config().shards > 1);
-    (0..keys).for_each(|key| C::put(&one, key));
-    (keys..2 * keys).for_each(|key| C::put(&other, key));
-    assert_eq!(one.merge_from(&other).map(|report| (report.inserted, report.refused)), Ok((other.len(), 0)));
+    (0..few).for_each(|key| C::put(&one, key));
+    (few..2 * keys).for_each(|key| C::put(&other, key));
+    assert!(!grows || one.stats().tables < other.stats().tables);
+    let copy = one.clone();
+    for (into, from) in [(&one, &other), (&other, &copy), (&copy, &copy)] {
+        let all = from.len();
+        assert_eq!(into.merge_from(from).map(|report| (report.inserted, report.refused)), Ok((all, 0)));
+    }
     assert_holds::<C>(&one, 2 * keys);
+    assert_holds::<C>(&other, 2 * keys);
+    assert_holds::<C>(&copy, few);
     let merged = one.len();
-    let other_size = build::<C>(4 * keys as usize, grows);
-    C::put(&other_size, 3 * keys);
-    let refused = one.merge_from(&other_size).unwrap_err();
-    assert!(refused == MergeError::SizesDiffer && refused.to_string().contains("the same capacity"), "{refused}");
+    for other_size in [build::<C>(4 * keys as usize, grows), build::<C>(2 * keys as usize, !grows)] {
+        C::put(&other_size, 3 * keys);
+        let refused = one.merge_from(&other_size).unwrap_err();
+        assert!(refused == MergeError::SizesDiffer && refused.to_string().contains("the same capacity"), "{refused}");
+    }
     assert_eq!(one.len(), merged, "nothing was stored");
     let like = || C::builder().capacity(2_000);
     let other_hasher = like().hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
@@ -399,7 +408,12 @@ fn reserves<C: Case>(keys: u64, grows: bool) {
     assert_eq!(ready > before, grows);
     let told = asked::<C>(keys as usize, grows).memory_usage_at(keys as usize).unwrap();
     assert!(told.abs_diff(ready) <= told / 20, "{told} bytes were told, {ready} are taken");
-    (0..keys * 9 / 10).for_each(|key| C::put(&filter, key));
+    // First with more tables than the keys need.
+    assert_eq!(C::par_put(&filter, &Vec::from_iter(0..keys / 3)).refused, []);
+    (keys / 3..keys * 9 / 10).for_each(|key| C::put(&filter, key));
+    assert_holds::<C>(&filter, keys * 9 / 10);
     let memory = filter.memory_usage();
     assert!(memory <= ready + ready / 20, "{memory} bytes, {ready} were made ready");
+    // A tenth of the keys fits, or a fifth where dead keys have slots.
+    assert!(filter.reserve(keys as usize / 11).is_ok() && filter.reserve(keys as usize / 4).is_err());
 }
