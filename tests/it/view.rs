@@ -189,22 +189,6 @@ fn open_refuses_other_hashers_key_types_parts_and_no_files() {
     }
 }
 
-/// The new file replaces the old one, which stays unchanged for those who have mapped it.
-#[test]
-fn a_mapped_filter_stays_what_it_was_when_another_is_saved() {
-    let (_folder, path) = Folder::with_path("mapped-replaced");
-    let filter = filter(10_000, 32, 5000);
-    filter.save(&path).unwrap();
-    let old = Mapped::open(&path).unwrap();
-    (5000..10_000).for_each(|key| filter.insert(&key).unwrap());
-    (0..5000).for_each(|key| assert!(filter.remove(&key)));
-    filter.save(&path).unwrap();
-    let new = Mapped::open(&path).unwrap();
-    assert!((0..5000).all(|key| old.contains(&key) && !new.contains(&key)));
-    assert!((5000..10_000).all(|key| !old.contains(&key) && new.contains(&key)));
-    old.check().unwrap();
-}
-
 /// Writes to a mapped file change answers, and nothing else.
 #[test]
 fn a_file_that_is_changed_under_it_gives_other_answers() {
