@@ -1,6 +1,6 @@
 //! The feature `serde`: by way of it a filter is the one that its snapshot is, and what a snapshot refuses is refused.
 
-use crate::support::{self, StableOf as Stable, hasher};
+use crate::support::{self, Own, StableOf as Stable, hasher};
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, StableHashBuilder};
 use rmp_serde::{from_slice, to_vec};
 use serde::de::Deserialize;
@@ -139,23 +139,8 @@ fn other_values_are_errors() {
 
 #[test]
 fn a_hasher_without_keys_is_not_serialized() {
-    #[derive(Clone, Debug)]
-    struct Keyless;
-
-    impl BuildHasher for Keyless {
-        type Hasher = std::hash::DefaultHasher;
-
-        fn build_hasher(&self) -> Self::Hasher {
-            std::hash::DefaultHasher::new()
-        }
-    }
-
-    impl SavedHasher for Keyless {
-        const NAME: &'static str = "keyless";
-    }
-
-    let error = to_string(&filled(5, 6, Keyless)).expect_err("it could not be read").to_string();
-    assert!(error.contains("\"keyless\""), "{error}");
+    let error = to_string(&filled(5, 6, <Own>::default())).expect_err("it could not be read").to_string();
+    assert!(error.contains("\"own\""), "{error}");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Filters of a stable hash function, pools, user code that panics and the checks after it, and folders for files.
+//! Filters of a stable hash function, a hash function without seeds, pools, user code that panics and the checks after it, and folders for files.
 
 use concurrent_cuckoo_filter::kind::Kind;
 use concurrent_cuckoo_filter::{
     Builder, CuckooFilter, Filter, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder,
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -100,6 +100,23 @@ pub(crate) fn check_equal<S: BuildHasher>(loaded: &CuckooFilter<u64, S>, saved: 
         assert_eq!(loaded.contains(&key), saved.contains(&key), "lookup of key {key}");
         assert!(keys > 10_000 && key % 100 > 0 || loaded.count(&key) == saved.count(&key), "count of key {key}");
     }
+}
+
+/// A user-defined hash function without seeds. Its name is short, or of the greatest length.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own<const LONG: bool = false>(BuildHasherDefault<DefaultHasher>);
+
+impl<const LONG: bool> BuildHasher for Own<LONG> {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        self.0.build_hasher()
+    }
+}
+
+impl<const LONG: bool> SavedHasher for Own<LONG> {
+    const NAME: &'static str =
+        if LONG { "a name that says all there is to say: it has sixty-four letters." } else { "own" };
 }
 
 pub(crate) fn pool(threads: usize) -> ThreadPool {

@@ -1,26 +1,10 @@
 //! The header of a snapshot, before the rest is read.
 
+use crate::support::Own;
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 use testkit::format::Sealed;
 use testkit::written;
-
-/// A user-defined hash function without seeds. Its name is short, or of the greatest length.
-#[derive(Clone, Default)]
-struct Own<const LONG: bool = false>(BuildHasherDefault<DefaultHasher>);
-
-impl<const LONG: bool> BuildHasher for Own<LONG> {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        self.0.build_hasher()
-    }
-}
-
-impl<const LONG: bool> SavedHasher for Own<LONG> {
-    const NAME: &'static str =
-        if LONG { "a name that says all there is to say: it has sixty-four letters." } else { "own" };
-}
 
 #[test]
 fn a_hash_function_has_no_keys_unless_it_says_so() {
