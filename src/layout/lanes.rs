@@ -165,11 +165,11 @@ fn whole_rows<const RUNS: usize>(bytes: &[u8], rows: usize, step: usize, slots: 
 }
 
 #[cfg(all(test, not(cuckoo_model)))]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn slots_of(width: u32) -> u32 {
+    pub(in crate::layout) fn slots_of(width: u32) -> u32 {
         if width <= 16 { 4 } else { 2 }
     }
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Packs the slots, with `above` in the remaining bits.
-    fn pack(width: u32, slots: &[u32], above: u64) -> u64 {
+    pub(in crate::layout) fn pack(width: u32, slots: &[u32], above: u64) -> u64 {
         let used = slots_of(width) * width;
         let above = if used == 64 { 0 } else { above << used };
         slots.iter().enumerate().fold(above, |run, (i, &slot)| run | u64::from(slot) << (i as u32 * width))

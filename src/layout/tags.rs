@@ -189,11 +189,8 @@ impl Tags {
 #[cfg(all(test, not(cuckoo_model)))]
 mod tests {
     use super::*;
+    use crate::layout::lanes::tests::{pack, slots_of};
     use proptest::prelude::*;
-
-    fn slots_of_a_run(width: u32) -> u32 {
-        if width <= 16 { 4 } else { 2 }
-    }
 
     fn formats() -> impl Strategy<Value = (u32, u32, u32)> {
         let all: Vec<_> = (4..=32u32)
@@ -275,15 +272,13 @@ mod tests {
             let time = |pick: u32| [0, 1, times, times / 2][pick as usize];
             let slots: Vec<u32> = picks
                 .iter()
-                .take(slots_of_a_run(width) as usize)
+                .take(slots_of(width) as usize)
                 .zip([0, 7, 13, 25].map(|shift| counts >> shift & count_mask))
                 .map(|(&(high, low), count)| {
                     if high == 0 { 0 } else { fingerprint(high) << bits | time(low) << count_bits | count }
                 })
                 .collect();
-            let used = slots.len() as u32 * width;
-            let above = if used == 64 { 0 } else { above << used };
-            let run = slots.iter().enumerate().fold(above, |run, (at, &slot)| run | u64::from(slot) << (at as u32 * width));
+            let run = pack(width, &slots, above);
             let wanted = Fingerprint::from_slot(fingerprint(wanted)).unwrap();
             let epoch = u64::from(time(epoch as u32)) + 5 * tags.cycle();
             let moment = tags.moment(epoch);
