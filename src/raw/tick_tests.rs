@@ -6,7 +6,8 @@ use super::owner::Fixed;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Tagging;
-use crate::layout::{Mixed, Plan};
+use crate::error::InsertError;
+use crate::layout::{Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, number_of, with_hook};
 use std::cell::Cell;
@@ -32,6 +33,30 @@ fn a_shorter_life_does_not_replace_a_longer_one() {
     let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
     let put = |value| filter.put(Mixed::of(1), Put { value, if_present: IfPresent::Raise });
     assert_eq!([5, 2, 6, 1].map(put), [Ok(0), Ok(5), Ok(5), Ok(6)]);
+}
+
+/// With tags of every number of bits, in slots of every width.
+#[test]
+fn a_table_refuses_keys_when_it_is_nearly_full_and_counts_the_slots_in_use() {
+    const SLOTS: usize = 4 * 34;
+    for (width, bits) in
+        (6..=32).flat_map(|width| (1..=Tags::most_bits(width).min(width - 5).min(8)).map(move |bits| (width, bits)))
+    {
+        let plan = Plan::one_shard(width, 34, 4).with_tags(bits);
+        let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
+        let most = filter.tags().most;
+        let mut hashes = (0..).map(Mixed::of);
+        for life in (1..=most).cycle().take(5) {
+            let put = |mixed| filter.put(mixed, Put { value: life, if_present: IfPresent::Another });
+            assert_eq!(hashes.find_map(|mixed| put(mixed).err()), Some(InsertError::Full));
+            assert!(filter.len() > SLOTS * 8 / 10 || width - bits < 6, "{} of {width} and {bits} bits", filter.len());
+            filter.sweep(3);
+            filter.advance();
+            assert_eq!(filter.flat().at(0).occupied(), Some(filter.len() as u64));
+        }
+        (0..=most).for_each(|_| _ = filter.advance());
+        assert_eq!(filter.len(), 0);
+    }
 }
 
 /// Over so many ticks that everything dies: a slot stored after the clear of its shard has its time from then on.
