@@ -1,8 +1,8 @@
 //! The records of a snapshot, one after another.
 
-use super::format::{self, Header, PIECE, Record, Sums};
+use super::format::{self, Header, PIECE, Record, Sums, invalid};
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::layout::{Extent, Packer, Plan, Tags, unpack};
+use crate::layout::{Packer, Plan, Tags, unpack};
 use crate::raw::{Shard, Unfilled, fill_alone};
 use core::ops::Range;
 use crc32c::crc32c;
@@ -22,8 +22,9 @@ pub(super) struct Heads<'a> {
 
 pub(super) struct Head {
     pub(super) place: SnapshotPlace,
-    pub(super) extent: Extent,
     pub(super) record: Record,
+    /// The bytes of the words.
+    pub(super) len: usize,
 }
 
 impl<'a> Heads<'a> {
@@ -50,11 +51,11 @@ impl<'a> Heads<'a> {
             SnapshotPlace::Shard { number: self.cells.start }
         };
         exact(reader, &mut head, place)?;
-        let record = Record::parse(&head, self.origin, place)?;
-        let extent = record.check(self.header, self.cells.start, place)?;
-        self.cells.start += self.plan().cells_at(extent.depth);
+        let record = Record::parse(&head, self.header, self.origin, self.cells.start, place)?;
+        self.cells.start += self.plan().cells_at(record.extent.depth);
         self.sums.add(&head, record.count);
-        Ok(Some(Head { place, extent, record }))
+        let len = format::padded(self.plan().leaf(&record.extent).words as usize);
+        Ok(Some(Head { place, record, len }))
     }
 }
 
@@ -73,7 +74,7 @@ impl<R: Read> Arriving<'_, R> {
     /// Reads the next record into this memory; `None` after the last one.
     pub(super) fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Arrived>, SnapshotError> {
         let Some(head) = self.heads.next(&mut self.reader)? else { return Ok(None) };
-        take(&mut self.reader, head.len(), &mut bytes, head.place)?;
+        take(&mut self.reader, head.len, &mut bytes, head.place)?;
         Ok(Some(Arrived { head, bytes }))
     }
 
@@ -91,12 +92,6 @@ impl<R: Read> Arriving<'_, R> {
     }
 }
 
-impl Head {
-    pub(super) fn len(&self) -> usize {
-        format::padded(self.record.words as usize)
-    }
-}
-
 impl Arrived {
     /// Returns an error unless the words match the checksum of the head.
     pub(super) fn check(&self) -> Result<(), SnapshotError> {
@@ -110,7 +105,7 @@ impl Arrived {
     /// parts come from filters whose clocks began at different times.
     pub(super) fn restart(&mut self, header: &Header) -> Result<(), SnapshotError> {
         self.check()?;
-        let (table, record) = (header.plan.leaf(&self.head.extent), &mut self.head.record);
+        let (table, record) = (header.plan.leaf(&self.head.record.extent), &mut self.head.record);
         let (tags, slot_bits) = (Tags::new(&table), table.slot_bits);
         let (then, zero) = (tags.moment(record.epoch), tags.moment(0));
         let words: Vec<u64> = self.bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
@@ -143,7 +138,7 @@ impl Arrived {
             Some(found) => ("number of fingerprints", found.to_string()),
             None => ("end of the last bucket", String::from("not 0")),
         };
-        Err(SnapshotError::Invalid { place, field, found })
+        Err(invalid(place, field, found))
     }
 
     /// Returns the error for refused words.
@@ -151,16 +146,15 @@ impl Arrived {
         match unfilled {
             Unfilled::Other(error) => error,
             Unfilled::OutOfMemory => SnapshotError::OutOfMemory { bytes: self.bytes.len() },
-            Unfilled::Stranger(found) => SnapshotError::Invalid {
-                place: self.head.place,
-                field: "fingerprint",
-                found: format!("{found:x}, which is not of this table"),
-            },
+            Unfilled::Stranger(found) => {
+                invalid(self.head.place, "fingerprint", format!("{found:x}, which is not of this table"))
+            }
         }
     }
 
     pub(super) fn check_alone(&self, plan: &Plan) -> Result<(), SnapshotError> {
-        fill_alone(plan, &self.head.extent, |shard| self.store_in(shard)).map_err(|unfilled| self.refused(unfilled))
+        fill_alone(plan, &self.head.record.extent, |shard| self.store_in(shard))
+            .map_err(|unfilled| self.refused(unfilled))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Comparisons of a header with the requested filter, and with other headers.
 
-use super::format::{Header, ensure};
+use super::format::{Header, ensure, invalid};
 use super::key_type::KeyType;
 use super::read::SnapshotHeader;
 use crate::error::{SnapshotError, SnapshotPlace};
@@ -44,10 +44,8 @@ impl SnapshotHeader {
             return Err(self.mismatch::<S>());
         }
         let keys = keys.ok_or_else(|| SnapshotError::NoSeeds { hasher: hasher.clone() })?;
-        S::from_seeds(keys).ok_or_else(|| {
-            let found = String::from("one that the hasher refuses");
-            SnapshotError::Invalid { place: SnapshotPlace::Header, field: "set of seeds", found }
-        })
+        let refused = || invalid(SnapshotPlace::Header, "set of seeds", "one that the hasher refuses");
+        S::from_seeds(keys).ok_or_else(refused)
     }
 
     /// Returns an error for another kind of filter.

@@ -37,8 +37,8 @@ impl<K: SlotKind> Store<K> {
     }
 
     pub(super) fn add(&self, arrived: &Arrived) -> Result<(), SnapshotError> {
-        let (extent, record) = (&arrived.head.extent, &arrived.head.record);
-        let added = self.assembly.add(extent, record.epoch, |shard| arrived.store_in(shard));
+        let record = &arrived.head.record;
+        let added = self.assembly.add(&record.extent, record.epoch, |shard| arrived.store_in(shard));
         added.map_err(|unfilled| arrived.refused(unfilled))?;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         *latest = (*latest).max((record.epoch, record.passed));

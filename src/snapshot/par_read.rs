@@ -22,8 +22,11 @@ pub(super) fn read<K: SlotKind>(
     let mut keep = |(arrived, result): (Arrived, Result<(), SnapshotError>), spare: &mut Vec<Vec<u8>>| {
         spare.push(arrived.bytes);
         let Err(error) = result else { return false };
-        failed =
-            failed.take().into_iter().chain([(arrived.head.extent.first_cell, error)]).min_by_key(|&(cell, _)| cell);
+        failed = failed
+            .take()
+            .into_iter()
+            .chain([(arrived.head.record.extent.first_cell, error)])
+            .min_by_key(|&(cell, _)| cell);
         true
     };
     let threads = rayon::current_num_threads();

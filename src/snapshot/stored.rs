@@ -1,7 +1,7 @@
 //! A complete snapshot in memory or in a mapped file, queried without loading.
 
 use super::arriving::Heads;
-use super::format::{self, PIECE};
+use super::format::{self, PIECE, Record};
 use super::{SnapshotHeader, SnapshotReader};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{Extent, Plan};
@@ -48,9 +48,10 @@ impl Stored {
         } else {
             let (mut heads, mut tables) = (Heads::new(&stored.header.parsed, origin), Vec::new());
             while let Some(head) = heads.next(&mut reading)? {
-                stored.latest = stored.latest.max((head.record.epoch, head.record.passed));
-                tables.push(Placed { first: reading.at, extent: head.extent, epoch: head.record.epoch });
-                reading.skip(head.len(), head.place)?;
+                let Record { extent, epoch, passed, .. } = head.record;
+                stored.latest = stored.latest.max((epoch, passed));
+                tables.push(Placed { first: reading.at, extent, epoch });
+                reading.skip(head.len, head.place)?;
             }
             Some(tables)
         };

@@ -67,18 +67,19 @@ impl<K: ?Sized, S> Snapshot<'_, K, S> {
 }
 
 /// The records after a header, and the trailer that sums them up.
-pub(super) struct Records<W> {
+pub(super) struct Records<'a, W> {
+    header: &'a Header,
     writer: W,
     origin: u32,
     sums: Sums,
 }
 
-impl<W: Write> Records<W> {
-    pub(super) fn begin(header: &Header, mut writer: W) -> Result<Self, SnapshotError> {
+impl<'a, W: Write> Records<'a, W> {
+    pub(super) fn begin(header: &'a Header, mut writer: W) -> Result<Self, SnapshotError> {
         let bytes = header.to_bytes();
         writer.write_all(&bytes)?;
         let origin = format::origin(&bytes);
-        Ok(Records { writer, origin, sums: Sums::new(origin) })
+        Ok(Records { header, writer, origin, sums: Sums::new(origin) })
     }
 
     /// Writes a record with these words, through the buffer `bytes`, which has room for any record.
@@ -94,7 +95,7 @@ impl<W: Write> Records<W> {
 
     /// Writes a record with the bytes of its words, padded with zeros.
     pub(super) fn write(&mut self, record: &Record, bytes: &[u8]) -> Result<(), SnapshotError> {
-        let head = Record { sum: crc32c(bytes), ..*record }.to_bytes(self.origin);
+        let head = Record { sum: crc32c(bytes), ..*record }.to_bytes(self.header, self.origin);
         self.writer.write_all(&head)?;
         self.writer.write_all(bytes)?;
         self.sums.add(&head, record.count);
@@ -139,9 +140,9 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         let shards = header.part.start - first..header.part.end - first;
         self.copy_each(shards, &mut words, |copy, words| {
             let first_cell = copy.extent.first_cell + first * header.plan.cells_at(0);
-            let record = Record::of(header, &Extent { first_cell, ..copy.extent }, copy.count);
-            let passed = clock.map_or(0, |clock| clock.passed_in(copy.epoch));
-            records.write_words(Record { epoch: copy.epoch, passed, ..record }, words, &mut bytes)
+            let (extent, count, epoch) = (Extent { first_cell, ..copy.extent }, copy.count, copy.epoch);
+            let passed = clock.map_or(0, |clock| clock.passed_in(epoch));
+            records.write_words(Record { extent, count, epoch, passed, sum: 0 }, words, &mut bytes)
         })?;
         records.end()
     }

@@ -9,7 +9,7 @@ use crate::hashing::SavedHasher;
 use crate::layout::{CellPlace, Geometry, Plan, SLOTS, Search, SearchBudget};
 use crate::raw::{Bare, Exclusive, Fixed, Growing, Put, RawFilter};
 use crate::snapshot::arriving::{exact, take};
-use crate::snapshot::format::{PIECE, with_sum_of};
+use crate::snapshot::format::{PIECE, invalid as invalid_at, with_sum_of};
 use crate::snapshot::read::{SnapshotHeader, SnapshotReader};
 use core::fmt;
 use crc32c::crc32c;
@@ -241,8 +241,7 @@ impl Delta {
             digest = digest.wrapping_sub(sum(removed)).wrapping_add(sum(inserted));
         }
         if digest != self.end.to {
-            let found = format!("{digest:016x}");
-            return Err(SnapshotError::Invalid { place: SnapshotPlace::Trailer, field: "digest", found });
+            return Err(invalid_at(SnapshotPlace::Trailer, "digest", format!("{digest:016x}")));
         }
         Ok(())
     }
@@ -267,6 +266,5 @@ impl Changed {
 }
 
 fn invalid(shard: usize, field: &'static str) -> SnapshotError {
-    let place = SnapshotPlace::Shard { number: shard };
-    SnapshotError::Invalid { place, field, found: String::from("another one") }
+    invalid_at(SnapshotPlace::Shard { number: shard }, field, "another one")
 }

@@ -126,7 +126,7 @@ impl<'a, R: Read> Tables<'a, R> {
     }
 
     fn extent(&self) -> Extent {
-        self.table().head.extent
+        self.table().head.record.extent
     }
 
     fn piece(&self) -> Piece {

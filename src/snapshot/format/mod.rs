@@ -113,6 +113,6 @@ fn put_u64<const N: usize>(bytes: &mut Vec<u8>, numbers: [u64; N]) {
 }
 
 /// Returns the error for a number that no writer stores.
-fn invalid(place: SnapshotPlace, field: &'static str, found: impl ToString) -> SnapshotError {
+pub(super) fn invalid(place: SnapshotPlace, field: &'static str, found: impl ToString) -> SnapshotError {
     SnapshotError::Invalid { place, field, found: found.to_string() }
 }
