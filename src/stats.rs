@@ -2,7 +2,7 @@
 
 use crate::filter::Life;
 use crate::layout::{self, Plan};
-use crate::raw::{RawFilter, SlotKind};
+use crate::raw::{Growing, RawFilter, SlotKind};
 use core::time::Duration;
 
 /// The fixed properties of a filter, requested or derived. Returned by
@@ -117,7 +117,7 @@ pub struct Stats {
 
 impl Stats {
     pub(crate) fn of<K: SlotKind>(raw: &RawFilter<K>) -> Self {
-        let (totals, len, slots, grown) = (raw.totals(), raw.len(), raw.slots(), raw.grown());
+        let (totals, len, slots, growing) = (raw.totals(), raw.len(), raw.slots(), raw.growing());
         // In a growing filter, an absent key is compared with the keys of one table only.
         let plan = raw.plan();
         let final_load = len as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
@@ -131,10 +131,10 @@ impl Stats {
             longest_path: totals.longest_path,
             refused_full: totals.refused_full,
             refused_too_many_copies: totals.refused_copies,
-            tables: grown.tables,
-            doublings: grown.doublings,
-            splits: grown.splits,
-            time_in_splits: Duration::from_nanos(grown.nanos_in_splits),
+            tables: growing.map_or(plan.shards, Growing::tables),
+            doublings: growing.map_or(0, Growing::doublings),
+            splits: growing.map_or(0, |growing| growing.splits.get()),
+            time_in_splits: Duration::from_nanos(growing.map_or(0, |growing| growing.nanos_in_splits.get())),
         }
     }
 }

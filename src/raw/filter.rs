@@ -3,7 +3,7 @@
 use super::block::Next;
 use super::counters::Totals;
 use super::flat::Flat;
-use super::growing::{Growing, Grown};
+use super::growing::Growing;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::shards::Shards;
@@ -163,13 +163,6 @@ impl<K: SlotKind> RawFilter<K> {
         let mut totals = Totals::default();
         self.with_tables(|tables| tables.for_each(|table| table.stripes().add_totals_to(&mut totals)));
         totals
-    }
-
-    pub(crate) fn grown(&self) -> Grown {
-        match self {
-            RawFilter::Flat(flat) => Grown { tables: flat.plan().shards, ..Grown::default() },
-            RawFilter::Growing(growing) => growing.grown(),
-        }
     }
 }
 

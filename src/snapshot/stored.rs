@@ -37,25 +37,30 @@ impl Stored {
         let checked = check(&header)?;
         header.check_whole()?;
         let mut stored = Stored { header, first: reading.at + PIECE, latest: (0, 0) };
-        let tables = if stored.header.parsed.kind == "plain" && !stored.plan().grows() {
+        let (slots, tables) = if stored.header.parsed.kind == "plain" && !stored.plan().grows() {
             let (shards, left) = (stored.plan().shards, bytes.len() - reading.at);
             if left / stored.stride() < shards {
                 let place = SnapshotPlace::Shard { number: left / stored.stride() };
                 return Err(SnapshotError::Truncated { place });
             }
             reading.skip(shards * stored.stride() + PIECE, SnapshotPlace::Trailer)?;
-            None
+            (stored.plan().slots(), None)
         } else {
-            let (mut heads, mut tables) = (Heads::new(&stored.header.parsed, origin), Vec::new());
+            let (mut heads, mut slots, mut tables) = (Heads::new(&stored.header.parsed, origin), 0, Vec::new());
             while let Some(head) = heads.next(&mut reading)? {
                 let Record { extent, epoch, passed, .. } = head.record;
                 stored.latest = stored.latest.max((epoch, passed));
                 tables.push(Placed { first: reading.at, extent, epoch });
+                slots += heads.plan().leaf(&extent).slots();
                 reading.skip(head.len, head.place)?;
             }
-            Some(tables)
+            (slots, Some(tables))
         };
-        if reading.at == bytes.len() { Ok((stored, tables, checked)) } else { Err(SnapshotError::TrailingBytes) }
+        if reading.at != bytes.len() {
+            return Err(SnapshotError::TrailingBytes);
+        }
+        stored.header.stored = bytes.eight(bytes.len() - PIECE + format::TRAILER_COUNT).min(slots as u64);
+        Ok((stored, tables, checked))
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -65,11 +70,6 @@ impl Stored {
     /// Returns the distance between the words of consecutive shards of equal length.
     pub(crate) fn stride(&self) -> usize {
         PIECE + format::padded(self.plan().words as usize)
-    }
-
-    /// Stores the number of slots in use according to the trailer, at most `slots`, in the header.
-    pub(crate) fn note_taken(&mut self, bytes: &Bytes<'_>, slots: usize) {
-        self.header.stored = bytes.eight(bytes.len() - PIECE + format::TRAILER_COUNT).min(slots as u64);
     }
 
     /// Returns the epoch of an expiring filter after this much time since the last `advance_to` before the snapshot was written.

@@ -4,7 +4,7 @@ use super::records::Records;
 use super::tables::Tables;
 use crate::error::SnapshotError;
 use crate::filter::{assert_same_length, hashing};
-use crate::layout::{Mixed, Plan};
+use crate::layout::Mixed;
 use crate::raw::contains_each_in;
 use crate::snapshot::{Placed, Stored};
 use crate::sys::bytes::Bytes;
@@ -34,13 +34,6 @@ impl<'a> Lookups<'a> {
         match self {
             Lookups::Records(_) => unreachable!("a plain filter has no tags"),
             Lookups::Tables(tables) => tables,
-        }
-    }
-
-    pub(super) fn slots(&self, plan: &Plan) -> usize {
-        match self {
-            Lookups::Records(_) => plan.slots(),
-            Lookups::Tables(tables) => tables.slots(),
         }
     }
 

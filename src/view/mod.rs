@@ -192,14 +192,13 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
         bytes: Bytes<'a>,
         hasher: impl FnOnce(&SnapshotHeader) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let (mut stored, tables, hasher) = Stored::new(&bytes, |header| {
+        let (stored, tables, hasher) = Stored::new(&bytes, |header| {
             let hasher = hasher(header)?;
             header.check_filter::<F::Key, F::Hasher, F::Kind>(&hasher).map(|()| hasher)
         })?;
         let now = RelaxedCounter::default();
         now.raise(stored.epoch_after(Duration::ZERO));
         let lookups = Lookups::new(bytes, &stored, tables)?;
-        stored.note_taken(lookups.bytes(), lookups.slots(stored.plan()));
         Ok(FilterView { lookups, stored, now, hasher })
     }
 }

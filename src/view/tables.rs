@@ -147,11 +147,6 @@ impl<'a> Tables<'a> {
         Ok(Tables { bytes, geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
     }
 
-    pub(super) fn slots(&self) -> usize {
-        let of_a_shard = self.plan.slots() / self.plan.shards;
-        self.tables.iter().map(|table| of_a_shard >> table.refills_left).sum()
-    }
-
     #[inline(always)]
     fn site(&self, mixed: Mixed) -> Site<'_> {
         let CellPlace { cell, class } = self.geometry.any_place(mixed);

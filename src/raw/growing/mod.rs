@@ -8,13 +8,12 @@
 //! | writers                   | as in a filter of fixed size; then the cell is read again      | write         |
 //! | split, refill             | all of the table, then all of the new one                      | split         |
 //! | bulk task                 | all of a table; then the cell of each key is read again        | task          |
-//! | clear, copy               | all of a table, one table after the other                      | here, copy    |
+//! | clear, copy               | all of a table, one table after the other                      | here          |
 //!
 //! No table is moved or freed while the filter lives, so a reader may follow a pointer of any age.
 //! docs/design/growth.md proves case by case that this is enough.
 
 mod block;
-mod copy;
 mod leaf;
 mod lookup;
 #[cfg(all(test, cuckoo_loom))]
@@ -30,16 +29,18 @@ pub(in crate::raw) use leaf::Leaf;
 pub(crate) use leaf::layout_of;
 
 use super::block::Next;
+use super::copy::TableCopy;
 use super::lookup::Contains;
 use super::shard::Shard;
 use super::shards::Shards;
-use super::slots::{Bare, SlotKind};
+use super::slots::{Bare, SlotKind, Slots};
 use super::stripe::STRIPE_BYTES;
 use crate::layout::{Bucket, CellPlace, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member, New};
 use crate::sys::memory::{Arena, Buffer, HugePages};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
+use core::ops::Range;
 
 #[repr(C)]
 pub(crate) struct Growing<K: SlotKind = Bare> {
@@ -54,21 +55,12 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     /// The memory of tables.
     arena: Arena,
     clears: RelaxedCounter,
-    splits: RelaxedCounter,
-    nanos_in_splits: RelaxedCounter,
+    pub(crate) splits: RelaxedCounter,
+    pub(crate) nanos_in_splits: RelaxedCounter,
 }
 
 /// From this number of bytes on, the initial memory is allocated at once as a trial.
 const LARGE: usize = 1 << 30;
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Grown {
-    pub(crate) tables: usize,
-    /// The largest number of doublings of a table.
-    pub(crate) doublings: u32,
-    pub(crate) splits: u64,
-    pub(crate) nanos_in_splits: u64,
-}
 
 impl<K: SlotKind> Growing<K> {
     /// Returns an empty filter, or `None` if allocation fails.
@@ -216,12 +208,36 @@ impl<K: SlotKind> Growing<K> {
         i64::try_from(sum).map_or(0, |sum| sum as usize).min(self.slots())
     }
 
-    pub(crate) fn grown(&self) -> Grown {
-        Grown {
-            tables: self.tables(),
-            doublings: self.directory.each().map(|leaf| leaf.doublings()).max().unwrap_or_default(),
-            splits: self.splits.get(),
-            nanos_in_splits: self.nanos_in_splits.get(),
+    /// Returns the largest number of doublings of a table.
+    pub(crate) fn doublings(&self) -> u32 {
+        self.directory.each().map(|leaf| leaf.doublings()).max().unwrap_or_default()
+    }
+
+    /// The number of fingerprints in these shards. Tables are counted one after the other.
+    pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
+        let leaves = self.directory.each_from_newest();
+        let leaves = leaves.filter(|leaf| shards.contains(&(leaf.first_cell / self.plan.cells_at(0))));
+        leaves.map(|leaf| leaf.load().min(leaf.shards.plan.slots() as u64)).sum()
+    }
+
+    /// Copies the table whose first cell is this one.
+    ///
+    /// A split leaves that cell to the table that is split, and a refill before the lock to the new table, which is
+    /// copied instead. So of adjacent tables, each cell is copied once, while its table is locked as a whole (models
+    /// copy_during_a_*). The number of its cells is read under these locks, like the rest of a [`TableCopy`].
+    pub(in crate::raw) fn copy_table(&self, cell: usize, words: &mut [u64]) -> TableCopy {
+        loop {
+            let leaf = self.directory.at(cell);
+            debug_assert_eq!(leaf.first_cell, cell);
+            let locked = leaf.shard().stripes().lock_all();
+            if !self.is_named(leaf) {
+                continue;
+            }
+            let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
+            leaf.mend(&locked, &self.plan);
+            let copied = leaf.shards.plan.words as usize;
+            leaf.shard().bucket_array().copy_to(&locked, &mut words[..copied]);
+            return TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch };
         }
     }
 

@@ -16,18 +16,20 @@ use crate::raw::slots::SlotKind;
 use crate::raw::window::rolling;
 use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
+use core::marker::PhantomData;
 use core::mem;
 
 /// The number of keys whose buckets are prefetched ahead.
 const AHEAD: usize = 16;
 
 /// The insertions of a bulk task.
-pub(crate) struct InsertTask<'a, K: SlotKind, N> {
+pub(crate) struct InsertTask<'a, K: SlotKind, O, N> {
     growing: &'a Growing<K>,
     search: Search,
     budget: &'a mut SearchBudget,
     put: Put,
     note: N,
+    outcomes: PhantomData<fn(&mut O)>,
 }
 
 impl<K: SlotKind> Growing<K> {
@@ -45,33 +47,27 @@ impl<K: SlotKind> Growing<K> {
     }
 
     /// A task that calls `note` with the result for each key.
-    pub(crate) fn insert_task<'a, N>(
+    pub(crate) fn insert_task<'a, O, N: FnMut(&mut O, Result<u32, InsertError>)>(
         &'a self,
         budget: &'a mut SearchBudget,
         put: Put,
         note: N,
-    ) -> InsertTask<'a, K, N> {
-        InsertTask { growing: self, search: Search::new(), budget, put, note }
+    ) -> InsertTask<'a, K, O, N> {
+        InsertTask { growing: self, search: Search::new(), budget, put, note, outcomes: PhantomData }
     }
 }
 
 /// A key that is not yet stored, and its outcome.
 type Waiting<'o, O> = (CellPlace, &'o mut O);
 
-impl<K: SlotKind, N> InsertTask<'_, K, N> {
+impl<'o, K: SlotKind, O: 'o, N: FnMut(&mut O, Result<u32, InsertError>)> InsertTask<'_, K, O, N> {
     /// Stores keys one by one: too few for the locks of a whole table.
-    pub(crate) fn run_for_few<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
-    where
-        N: FnMut(&mut O, Result<u32, InsertError>),
-    {
+    pub(crate) fn run_for_few(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>) {
         keys.for_each(|(mixed, outcome)| self.insert_one(self.growing.cell_place(mixed), outcome));
     }
 
     /// Stores keys, the faster the fewer tables they are of.
-    pub(crate) fn run<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
-    where
-        N: FnMut(&mut O, Result<u32, InsertError>),
-    {
+    pub(crate) fn run(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>) {
         let growing = self.growing;
         let mut keys = keys.map(|(mixed, outcome)| (growing.cell_place(mixed), outcome)).peekable();
         let (mut now, mut waiting) = (Vec::new(), Vec::new());
@@ -89,15 +85,13 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
 
     /// Stores the keys in the table of this cell until it is full, and appends the others to `waiting`: not all, if the
     /// first key is of this cell.
-    fn insert_locked<'o, O: 'o>(
+    fn insert_locked(
         &mut self,
         cell: usize,
         keys: impl Iterator<Item = Waiting<'o, O>>,
         waiting: &mut Vec<Waiting<'o, O>>,
-    ) where
-        N: FnMut(&mut O, Result<u32, InsertError>),
-    {
-        let InsertTask { growing, ref mut search, ref mut budget, put, ref mut note } = *self;
+    ) {
+        let InsertTask { growing, ref mut search, ref mut budget, put, ref mut note, .. } = *self;
         let (leaf, searched_long) = (growing.directory.at(cell), Cell::new(false));
         let (mut refused, mut ends) = (None, false);
         let exclusive = growing.shard(leaf).exclusive();
@@ -131,10 +125,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
     }
 
     /// Stores one key, and splits its table if that is full.
-    fn insert_one<O>(&mut self, place: CellPlace, outcome: &mut O)
-    where
-        N: FnMut(&mut O, Result<u32, InsertError>),
-    {
+    fn insert_one(&mut self, place: CellPlace, outcome: &mut O) {
         let result = self.growing.insert_fetched(place, self.put, self.budget);
         (self.note)(outcome, result);
     }
