@@ -5,7 +5,7 @@
 //! if a version changed, all results of the block are dropped.
 
 use super::lookup::Lookup;
-use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
+use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, Shape, with_layout};
 use super::slots::Slots;
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
@@ -99,7 +99,8 @@ trait InBlocks: Probed + Lookup {
             return;
         }
         next(&mut block.mixed);
-        let (unit, positions) = (self.slots().unit(self.shape().format.lanes.low), self.shape().positions.narrow());
+        let Shape { geometry, positions, format, slots, .. } = self.shape();
+        let (unit, positions) = (slots.unit(format.lanes.low), positions.narrow());
         let mut place = |at: usize, place: Place| {
             for (number, begin) in positions.begins::<L>(place).into_iter().enumerate() {
                 block.begins[number][at] = begin;
@@ -108,7 +109,7 @@ trait InBlocks: Probed + Lookup {
             block.stripes[at] = positions.stripe_offset(place);
             block.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(unit);
         };
-        let (geometry, mixed) = (*self.shape().geometry, &block.mixed);
+        let (geometry, mixed) = (*geometry, &block.mixed);
         if geometry.is_narrow() {
             for (at, &mixed) in mixed.iter().enumerate() {
                 place(at, geometry.locate_narrow(mixed));
@@ -122,7 +123,7 @@ trait InBlocks: Probed + Lookup {
 
     #[inline(always)]
     fn fetch<L: BucketLayout>(&self, block: &LookupBlock, at: usize, level: CacheLevel) {
-        block.begins.iter().for_each(|begins| L::fetch(self.source(), begins[at], level));
+        block.begins.iter().for_each(|begins| L::fetch(self.shape().source, begins[at], level));
     }
 
     /// Looks up each key at one epoch, and all of them singly if a version or the epoch changed. The lines of the
@@ -135,9 +136,9 @@ trait InBlocks: Probed + Lookup {
         coming: Option<(&LookupBlock, CacheLevel)>,
         found: &mut [bool],
     ) {
-        let (count, run_bits) = (found.len(), 2 * self.shape().format.slot_bits);
-        let (low, high) = (self.shape().format.lanes.low, self.shape().format.lanes.high);
-        let slots = self.slots();
+        let Shape { format, slots, .. } = self.shape();
+        let (count, run_bits) = (found.len(), 2 * format.slot_bits);
+        let (low, high) = (format.lanes.low, format.lanes.high);
         let now = slots.now();
         let mut first = [L::Runs::default(); BLOCK];
         let mut second = [L::Runs::default(); BLOCK];
@@ -145,9 +146,9 @@ trait InBlocks: Probed + Lookup {
         let mut read = |at: usize| {
             let version = self.version(block.stripes[at]);
             let begun = version.begin();
-            first[at] = L::read(self.source(), block.addresses[0][at], run_bits);
+            first[at] = L::read(self.shape().source, block.addresses[0][at], run_bits);
             reached(Step::BucketRead);
-            second[at] = L::read(self.source(), block.addresses[1][at], run_bits);
+            second[at] = L::read(self.shape().source, block.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
         };

@@ -86,9 +86,9 @@ pub(crate) type Contains<F> = Compiled<F, Mixed, bool>;
 /// The lookup for filters of this plan on this processor.
 pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Contains<P> {
     with_layout!(BucketLayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
-        (1, ..NARROW) if !P::Slots::TAGGED => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
+        (1, ..NARROW) if !P::Kind::TIMED => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
         (1, _) => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
-        (_, ..NARROW) if !P::Slots::TAGGED => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
+        (_, ..NARROW) if !P::Kind::TIMED => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
         _ => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
     })
 }
@@ -128,14 +128,13 @@ impl<P: Probed> Lookup for P {
 /// Acquire.
 #[inline(always)]
 fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
-    let Shape { geometry, positions, format } = probed.shape();
+    let Shape { source: words, geometry, positions, format, slots } = probed.shape();
     let place = geometry.locate_flat::<ONE>(mixed);
-    let (lanes, run_bits, slots) = (&format.lanes, 2 * format.slot_bits, probed.slots());
+    let (lanes, run_bits) = (&format.lanes, 2 * format.slot_bits);
     let (low, fingerprint) = (lanes.low, place.class.fingerprint.get());
-    let minus = if <P::Slots<'_> as Slots>::TAGGED { slots.minus(low) } else { lanes.minus_low };
+    let minus = if P::Kind::TIMED { slots.minus(low) } else { lanes.minus_low };
     let [first, second] = positions.begins::<L>(place);
     let version = probed.version(positions.stripe_offset(place));
-    let words = probed.source();
     let now = slots.now();
     let begun = version.begin();
     let first = L::read_aligned(words, first, run_bits);

@@ -62,6 +62,7 @@ pub(crate) use self::{
     growing::layout_of,
     lookup::{Contains, contains_in},
     probe::{Positions, Probed, Shape},
+    stripe::Watch,
 };
 pub(crate) use assembly::{Assembly, Unfilled, fill_alone};
 pub(crate) use batch::{Answers, Counted};

@@ -8,7 +8,7 @@ use super::shards::ShardStrides;
 #[cfg(all(test, cuckoo_loom))]
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
-use super::stripe::{FencedRef, VERSION_AT};
+use super::stripe::{FencedRef, VERSION_AT, Watch};
 use crate::layout::{Format, Geometry, Mixed, Plan};
 use crate::sys::read_only::ReadOnly;
 use core::borrow::Borrow;
@@ -77,34 +77,18 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V> {
     type Positions = ShardStrides;
     type Source = ReadOnly;
-    type Version<'a>
-        = FencedRef<'a>
-    where
-        Self: 'a;
-    type Slots<'a>
-        = K::Slots<'a>
-    where
-        Self: 'a;
+    type Kind = K;
 
     const REPEATS: Option<u32> = Some(REPEATS);
 
     #[inline(always)]
-    fn slots(&self) -> K::Slots<'_> {
-        self.kind.slots()
+    fn shape(&self) -> Shape<'_, Self> {
+        let Observed { geometry, positions, format, kind, .. } = self;
+        Shape { source: self.words.borrow(), geometry, positions: *positions, format, slots: kind.slots() }
     }
 
     #[inline(always)]
-    fn shape(&self) -> Shape<'_, ShardStrides> {
-        Shape { geometry: &self.geometry, positions: self.positions, format: &self.format }
-    }
-
-    #[inline(always)]
-    fn source(&self) -> &ReadOnly {
-        self.words.borrow()
-    }
-
-    #[inline(always)]
-    fn version(&self, stripe_offset: u64) -> FencedRef<'_> {
+    fn version(&self, stripe_offset: u64) -> impl Watch {
         self.versions.version(stripe_offset)
     }
 }

@@ -2,9 +2,9 @@
 
 use super::bucket_array::acquire;
 use super::flat::Flat;
-use super::shards::ShardStrides;
-use super::slots::{SlotKind, Slots};
-use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
+use super::shards::{ShardStrides, Shards};
+use super::slots::SlotKind;
+use super::stripe::{STRIPE_BYTES, Watch};
 use crate::layout::{Format, Geometry, Packing, Place, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
@@ -54,35 +54,28 @@ macro_rules! with_layout {
 pub(crate) use with_layout;
 
 /// Shards of equal size, side by side, as lookups read them: those of a filter or of a snapshot.
-pub(crate) trait Probed {
+pub(crate) trait Probed: Sized {
     type Positions: Positions;
     type Source: Source;
-    type Version<'a>: Watch
-    where
-        Self: 'a;
-    type Slots<'a>: Slots
-    where
-        Self: 'a;
+    type Kind: SlotKind;
 
     /// See [`Lookup::REPEATS`](super::lookup::Lookup::REPEATS).
     const REPEATS: Option<u32> = None;
 
-    fn slots(&self) -> Self::Slots<'_>;
-
-    fn shape(&self) -> Shape<'_, Self::Positions>;
-
-    /// The words of all shards.
-    fn source(&self) -> &Self::Source;
+    fn shape(&self) -> Shape<'_, Self>;
 
     /// The version of the stripe at this byte.
-    fn version(&self, stripe_offset: u64) -> Self::Version<'_>;
+    fn version(&self, stripe_offset: u64) -> impl Watch;
 }
 
-/// The places of buckets, and the format of slots.
-pub(crate) struct Shape<'a, P> {
+/// The memory of buckets, the places of buckets in it, and the format and the meaning of slots.
+pub(crate) struct Shape<'a, P: Probed> {
+    /// The words of all shards.
+    pub(crate) source: &'a P::Source,
     pub(crate) geometry: &'a Geometry,
-    pub(crate) positions: P,
+    pub(crate) positions: P::Positions,
     pub(crate) format: &'a Format,
+    pub(crate) slots: <P::Kind as SlotKind>::Slots<'a>,
 }
 
 /// Converts a place to the positions of its buckets and its stripe.
@@ -360,26 +353,17 @@ impl BucketLayout for ThreeWords {
 impl<K: SlotKind> Probed for Flat<K> {
     type Positions = ShardStrides;
     type Source = Buffer<AtomicU64>;
-    type Version<'a> = VersionRef<'a>;
-    type Slots<'a> = K::Slots<'a>;
+    type Kind = K;
 
     #[inline(always)]
-    fn slots(&self) -> K::Slots<'_> {
-        self.kind.slots()
+    fn shape(&self) -> Shape<'_, Self> {
+        let Shards { words, format, .. } = &self.shards;
+        let (positions, slots) = (self.shards.positions(), self.kind.slots());
+        Shape { source: words, geometry: &self.geometry, positions, format, slots }
     }
 
     #[inline(always)]
-    fn shape(&self) -> Shape<'_, ShardStrides> {
-        Shape { geometry: &self.geometry, positions: self.shards.positions(), format: &self.shards.format }
-    }
-
-    #[inline(always)]
-    fn source(&self) -> &Buffer<AtomicU64> {
-        &self.shards.words
-    }
-
-    #[inline(always)]
-    fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
+    fn version(&self, stripe_offset: u64) -> impl Watch {
         self.shards.version(stripe_offset)
     }
 }

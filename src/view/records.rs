@@ -2,7 +2,7 @@
 
 use crate::layout::{Format, Geometry, Place};
 use crate::raw::probe::BucketLayout;
-use crate::raw::{Bare, Contains, Positions, Probed, Shape, contains_in};
+use crate::raw::{Bare, Contains, Positions, Probed, Shape, Watch, contains_in};
 use crate::snapshot::Stored;
 use crate::sys::bytes::Bytes;
 
@@ -41,32 +41,16 @@ impl<'a> Records<'a> {
 impl<'a> Probed for Records<'a> {
     type Positions = RecordStrides;
     type Source = Bytes<'a>;
-    type Version<'b>
-        = ()
-    where
-        Self: 'b;
-    type Slots<'b>
-        = Bare
-    where
-        Self: 'b;
+    type Kind = Bare;
 
     #[inline(always)]
-    fn slots(&self) -> Bare {
-        Bare
+    fn shape(&self) -> Shape<'_, Self> {
+        let Records { bytes, geometry, positions, format, .. } = self;
+        Shape { source: bytes, geometry, positions: *positions, format, slots: Bare }
     }
 
     #[inline(always)]
-    fn shape(&self) -> Shape<'_, RecordStrides> {
-        Shape { geometry: &self.geometry, positions: self.positions, format: &self.format }
-    }
-
-    #[inline(always)]
-    fn source(&self) -> &Self::Source {
-        &self.bytes
-    }
-
-    #[inline(always)]
-    fn version(&self, _: u64) {}
+    fn version(&self, _: u64) -> impl Watch {}
 }
 
 impl Positions for RecordStrides {
