@@ -76,25 +76,6 @@ impl<'a, K: ?Sized, S, T: Kind, P> Bulk<'a, K, S, T, P> {
 }
 
 impl<K: ?Sized, S: BuildHasher, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
-    fn on<Q: BatchKey<K, F> + Sync, F, R>(
-        mut self,
-        keys: &[Q],
-        work: impl FnOnce(Work<'_, T::Slots>, Keys<'_>) -> R,
-    ) -> R
-    where
-        S: Sync,
-    {
-        let filter = self.filter;
-        Keys::with(keys, |key| filter.mixed(key), |keys| work(self.work(), keys))
-    }
-
-    fn put<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], put: Put, answers: Answers<'_>) -> BulkReport
-    where
-        S: Sync,
-    {
-        self.on(keys, |work, keys| work.insert(keys, put, answers))
-    }
-
     fn put_stream<Q: BatchKey<K, F>, F>(mut self, keys: impl IntoIterator<Item = Q>, put: Put) -> BulkReport {
         let filter = self.filter;
         let hashes = keys.into_iter().map(|key| filter.mixed(&key));
@@ -114,6 +95,19 @@ impl<K: ?Sized, S: BuildHasher, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
 }
 
 impl<K: ?Sized, S: BuildHasher + Sync, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
+    fn on<Q: BatchKey<K, F> + Sync, F, R>(
+        mut self,
+        keys: &[Q],
+        work: impl FnOnce(Work<'_, T::Slots>, Keys<'_>) -> R,
+    ) -> R {
+        let filter = self.filter;
+        Keys::with(keys, |key| filter.mixed(key), |keys| work(self.work(), keys))
+    }
+
+    fn put<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], put: Put, answers: Answers<'_>) -> BulkReport {
+        self.on(keys, |work, keys| work.insert(keys, put, answers))
+    }
+
     /// Looks up many keys, as [`par_contains`](Filter::par_contains) does.
     #[track_caller]
     pub fn contains<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], found: &mut [bool]) {

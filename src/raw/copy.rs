@@ -177,7 +177,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         // Readers refuse a shard whose count is wrong.
         locked.mend_counts(|| self.occupied());
         self.bucket_array().copy_to(&locked, words);
-        (self.stripes().total(), T::number(now))
+        (self.len(), self.slots.number(now))
     }
 
     /// Fills a shard that no other thread knows with other words, of which `count` slots are occupied.

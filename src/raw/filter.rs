@@ -12,6 +12,7 @@ use super::writers::{self, Writes};
 use crate::error::InsertError;
 use crate::layout::{Geometry, Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
+use crate::sys::prefetch::CacheLevel;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 #[allow(clippy::large_enum_variant, reason = "a filter is one value: no lookup follows a pointer to it")]
@@ -112,7 +113,8 @@ impl<K: SlotKind> RawFilter<K> {
     #[inline]
     pub(crate) fn prefetch(&self, mixed: Mixed) {
         let (shard, class) = with_directory!(self, directory => directory.locate(mixed));
-        shard.fetch_for_lookup(class);
+        shard.fetch(class, CacheLevel::L1);
+        shard.stripes().of(class.first).version().fetch();
     }
 
     /// Stores for each key whether its class is present.

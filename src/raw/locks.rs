@@ -159,11 +159,6 @@ impl<'a> Stripes<'a> {
         occupied(self.each().iter().map(|stripe| stripe.count()).fold(0, u64::wrapping_add))
     }
 
-    /// The number of fingerprints.
-    pub(crate) fn total(self) -> u64 {
-        self.total_and(0)
-    }
-
     /// The number of fingerprints, if this (wrapping) number is added to the counts.
     pub(crate) fn total_and(self, more: u64) -> u64 {
         let sum = self.sum().wrapping_add(more);

@@ -82,13 +82,6 @@ impl<'a, T: Slots> Shard<'a, T> {
         self.bucket_array().prefetch(class.second, level);
     }
 
-    /// Prefetches everything that a lookup reads.
-    #[inline(always)]
-    pub(super) fn fetch_for_lookup(self, class: Class) {
-        self.fetch(class, CacheLevel::L1);
-        self.stripes().of(class.first).version().fetch();
-    }
-
     pub(crate) fn fetch_all(self) {
         // Most machines have cache lines of 8 words.
         self.bucket_array().words().chunks(8).for_each(|line| prefetch(&line[0], CacheLevel::L2));
@@ -100,7 +93,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// The number of occupied slots. Stripes are read one after the other.
     pub(crate) fn len(self) -> u64 {
-        self.stripes().total()
+        self.stripes().total_and(0)
     }
 
     /// Asserts that each copy is counted in the stripe of its slot, in a shard without writers that was never loaded or

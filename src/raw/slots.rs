@@ -9,23 +9,21 @@ use super::filter::RawFilter;
 use crate::layout::{Fingerprint, Lanes, Moment, Plan, Tags, hits_less};
 
 /// The state shared by all slots of a filter.
-pub(crate) trait SlotKind: Send + Sync + 'static {
+pub(crate) trait SlotKind: Sized + Send + Sync + 'static {
     /// The epoch as tags represent it.
     type Moment: Copy;
     /// The view of this state that shards carry.
     type Slots<'a>: Slots<Moment = Self::Moment>;
 
-    /// Whether tags have epochs.
-    const TIMED: bool;
+    /// Whether slots have tags, and tags have epochs.
+    const TIMED: bool = <Self::Slots<'static> as Slots>::TAGGED;
 
     /// Returns the state of a new filter, at epoch 0.
     fn new(plan: &Plan) -> Self;
 
     /// Brings a filter whose tables were copied at these epochs to the latest of them, without the slots that have
     /// died.
-    fn catch_up(filter: &RawFilter<Self>, epochs: &[u64])
-    where
-        Self: Sized;
+    fn catch_up(_filter: &RawFilter<Self>, _epochs: &[u64]) {}
 
     fn slots(&self) -> Self::Slots<'_>;
 
@@ -69,7 +67,7 @@ pub(crate) trait Slots: Copy + Send + Sync {
     fn minus(self, low: u64) -> u64;
 
     /// The number of an epoch.
-    fn number(now: Self::Now) -> u64;
+    fn number(self, now: Self::Now) -> u64;
 
     /// The moment of the epoch with this number.
     fn moment_at(self, epoch: u64) -> Self::Moment;
@@ -117,13 +115,9 @@ impl SlotKind for Bare {
     type Moment = ();
     type Slots<'a> = Bare;
 
-    const TIMED: bool = false;
-
     fn new(_: &Plan) -> Self {
         Bare
     }
-
-    fn catch_up(_: &RawFilter, _: &[u64]) {}
 
     #[inline(always)]
     fn slots(&self) -> Bare {
@@ -137,14 +131,11 @@ impl Slots for Bare {
 
     const TAGGED: bool = false;
 
-    fn number((): ()) -> u64 {
-        0
-    }
-
     inlined! {
         fn now(self) = ();
         fn is_still(self, _: ()) -> bool = true;
         fn moment(self, _: ()) = ();
+        fn number(self, _: ()) -> u64 = 0;
         fn alive(self, _: u64, _: ()) -> u64 = 0;
         fn unit(self, low: u64) -> u64 = low;
         fn minus(self, low: u64) -> u64 = low.wrapping_neg();
@@ -183,8 +174,6 @@ impl SlotKind for Tagging {
     type Moment = Moment;
     type Slots<'a> = Tagged<'a>;
 
-    const TIMED: bool = true;
-
     fn new(plan: &Plan) -> Self {
         Tagging { epoch: Epoch::default(), tags: Tags::new(plan) }
     }
@@ -216,14 +205,11 @@ impl Slots for Tagged<'_> {
 
     const TAGGED: bool = true;
 
-    fn number(now: u64) -> u64 {
-        now
-    }
-
     inlined! {
         fn now(self) -> u64 = self.0.epoch.now();
         fn is_still(self, now: u64) -> bool = self.0.epoch.is_still(now);
         fn moment(self, now: u64) -> Moment = self.tags().moment(now);
+        fn number(self, now: u64) -> u64 = now;
         fn unit(self, low: u64) -> u64 = self.tags().unit(low);
         fn alive(self, low: u64, moment: Moment) -> u64 = self.tags().alive(low, moment);
         fn minus(self, low: u64) -> u64 = self.tags().minus(low);

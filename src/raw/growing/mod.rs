@@ -233,7 +233,8 @@ impl<K: SlotKind> Growing<K> {
             if !self.is_named(leaf) {
                 continue;
             }
-            let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
+            let slots = self.kind.slots();
+            let epoch = slots.number(slots.now());
             leaf.mend(&locked, &self.plan);
             let copied = leaf.shards.plan.words as usize;
             leaf.shard().bucket_array().copy_to(&locked, &mut words[..copied]);
