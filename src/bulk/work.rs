@@ -2,6 +2,7 @@
 
 use super::block::{Block, InBlocks, Keys};
 use super::tasks::{BATCH_KEYS, FEW_KEYS, GROUP_KEYS, NotStored, Outcome, batches, budgets, ranges};
+use crate::filter::hashing;
 use crate::layout::Mixed;
 use crate::raw::{Answers, Next, Put, RawFilter, SlotKind};
 use crate::report::{BulkReport, RemoveReport, Report};
@@ -76,12 +77,10 @@ impl<T: SlotKind> Work<'_, T> {
         let raw = self.raw;
         let mut first = vec![Mixed::default(); FEW_KEYS];
         let count = next(&mut first);
-        let mut first = &first[..count];
+        let mut first = hashing(&first[..count], |&mixed| mixed);
         let mut next = |to: &mut [Mixed]| {
-            let (now, later) = first.split_at(first.len().min(to.len()));
-            first = later;
-            to[..now.len()].copy_from_slice(now);
-            now.len() + next(&mut to[now.len()..])
+            let now = first(to);
+            now + next(&mut to[now..])
         };
         // Computed once for both halves, since another writer may double the filter between them.
         let sorter = raw.sorter(most);
