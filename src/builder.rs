@@ -379,9 +379,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
             };
             let slot_bits = Plan::slot_bits_for(bits, tag_bits);
             let slot_bits = slot_bits.ok_or_else(|| too_low(self.rate.unwrap_or(DEFAULT_RATE)))?;
-            let too_large =
-                |layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits: slot_bits - tag_bits };
-            Plan::new(first, slot_bits, self.stripes).map_err(too_large)?.with_tags(tag_bits)
+            let too_large = BuildError::TooLarge { capacity, fingerprint_bits: slot_bits - tag_bits };
+            Plan::new(first, slot_bits, self.stripes).ok_or(too_large)?.with_tags(tag_bits)
         };
         let plan = Plan { count_bits, ..plan };
         let rate = self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE));

@@ -16,8 +16,7 @@
 use super::geometry::{Alternates, Bucket, Class, Fingerprint};
 use super::lanes::SLOTS;
 use super::plan::{
-    FINGERPRINT_BITS, LOAD, Plan, SHARD_BUCKETS, STRIPE_BYTES, Unplannable, buckets_for, expected_false_positive_rate,
-    spread,
+    FINGERPRINT_BITS, LOAD, Plan, SHARD_BUCKETS, STRIPE_BYTES, buckets_for, expected_false_positive_rate, spread,
 };
 use super::tags::Tags;
 use core::ops::RangeInclusive;
@@ -161,14 +160,14 @@ impl Plan {
                 bits.ok_or(Ungrowable::RateTooLow { lowest: rate_of(widest) })?
             }
         };
-        let too_large = |Unplannable| Ungrowable::TooLarge { fingerprint_bits: bits };
-        Plan::new(most, bits, None).map_err(too_large)?;
+        let too_large = Ungrowable::TooLarge { fingerprint_bits: bits };
+        Plan::new(most, bits, None).ok_or(too_large)?;
         let size = size_for(bits);
         let reserve_bits = size.refills + size.splits + 1;
         let fingerprint_bits = bits - 1 + reserve_bits;
-        let slot_bits = Plan::slot_bits_for(fingerprint_bits, tag_bits).ok_or_else(|| too_large(Unplannable))?;
+        let slot_bits = Plan::slot_bits_for(fingerprint_bits, tag_bits).ok_or(too_large)?;
         let plan = Plan::with_buckets(size.shards, size.buckets, slot_bits, stripes, at_last_load(size.keys));
-        let plan = plan.map_err(too_large)?;
+        let plan = plan.ok_or(too_large)?;
         let plan = Plan { fingerprint_bits, tag_bits, reserve_bits, extension_bits: size.refills, ..plan };
         let narrowest = u64::from(plan.leaf(&plan.extent_after(plan.reserve_bits, 0)).words) * size_of::<u64>() as u64;
         let affordable = (narrowest / STRIPE_SHARE / STRIPE_BYTES).max(2) as u32;

@@ -16,6 +16,6 @@ pub(crate) use lanes::{Lanes, SLOTS, hits_less, occupied_in, repeated};
 pub(crate) use packed::{Packer, unpack};
 pub(crate) use path::{FOUR_HOPS, Hop, Path, Search, SearchBudget, ShortPath, Steps, TWO_HOPS, find_short};
 pub(crate) use plan::{
-    FINGERPRINT_BITS, Plan, STRIPE_BYTES, Unplannable, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,
+    FINGERPRINT_BITS, Plan, STRIPE_BYTES, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,
 };
 pub(crate) use tags::{MAX_EPOCH, Moment, Tags};

@@ -69,12 +69,9 @@ pub(crate) struct Plan {
     pub(crate) stripes: u32,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unplannable;
-
 impl Plan {
-    /// Plans a filter of `capacity` keys, with about `stripes` stripes in all, if given.
-    pub(crate) fn new(capacity: usize, width: u32, stripes: Option<usize>) -> Result<Self, Unplannable> {
+    /// Plans a filter of `capacity` keys, with about `stripes` stripes in all, if given. Returns `None` if it is too large.
+    pub(crate) fn new(capacity: usize, width: u32, stripes: Option<usize>) -> Option<Self> {
         let (shards, buckets) = buckets_for(capacity);
         Plan::with_buckets(shards, buckets, width, stripes, capacity)
     }
@@ -85,16 +82,16 @@ impl Plan {
         width: u32,
         stripes: Option<usize>,
         capacity: usize,
-    ) -> Result<Self, Unplannable> {
+    ) -> Option<Self> {
         debug_assert!(FINGERPRINT_BITS.contains(&width));
         let words = words_for(buckets, width);
-        let bytes = bytes_of(shards, words).ok_or(Unplannable)?;
+        let bytes = bytes_of(shards, words)?;
         let stripe_shift = match stripes {
             Some(asked) => shift_for_at_least((asked as u64).div_ceil(shards), buckets),
             None => shift_for_at_most(default_stripes(capacity, bytes) / shards, buckets),
         };
-        let shards = usize::try_from(shards).map_err(|_| Unplannable)?;
-        Ok(Plan::of(shards, buckets as u32, width, width, stripe_shift))
+        let shards = usize::try_from(shards).ok()?;
+        Some(Plan::of(shards, buckets as u32, width, width, stripe_shift))
     }
 
     pub(super) fn of(shards: usize, buckets: u32, fingerprint_bits: u32, slot_bits: u32, stripe_shift: u32) -> Self {

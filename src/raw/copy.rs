@@ -57,14 +57,6 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// The number of occupied slots of these shards. Tables are counted one after the other.
-    pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
-        match self {
-            RawFilter::Flat(flat) => shards.map(|number| flat.at(number).len()).sum(),
-            RawFilter::Growing(growing) => growing.stored_in(shards),
-        }
-    }
-
     /// Calls `work` with each copy of each class, with its whole fingerprint and the shard in which it began, in a
     /// filter without writers.
     pub(crate) fn each_class(&self, mut work: impl FnMut(usize, Class)) {

@@ -119,7 +119,7 @@ pub(crate) trait Copied {
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError>;
 
-    /// Returns the number of slots in use in these shards.
+    /// Returns the number of slots in use in these shards. Tables are counted one after the other.
     fn stored_in(&self, shards: Range<usize>) -> u64;
 }
 
@@ -148,6 +148,9 @@ impl<K: SlotKind> Copied for RawFilter<K> {
     }
 
     fn stored_in(&self, shards: Range<usize>) -> u64 {
-        self.stored_in(shards)
+        match self {
+            RawFilter::Flat(flat) => shards.map(|number| flat.at(number).len()).sum(),
+            RawFilter::Growing(growing) => growing.stored_in(shards),
+        }
     }
 }
