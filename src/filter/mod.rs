@@ -63,8 +63,8 @@ use kind::{Kind, Plain};
 ///   [`insert_unique`](Filter::insert_unique), removals and [`count`](Filter::count) lock the stripes of both buckets,
 ///   as does each relocation; the last relocation for a unique key locks three. Before an insertion returns
 ///   [`InsertError::Full`], it reads the version and the count of each stripe of the shard at least twice, to verify that
-///   all buckets it searched were full at the same moment. It locks a stripe for that only while another writer holds
-///   it. All stripes of a shard are locked together by a clear, a bulk operation, a merge, a copy or snapshot and a split,
+///   all buckets it searched were full at the same moment. It waits for the lock of a stripe only if another writer holds it at
+///   that moment. All stripes of a shard are locked together by a clear, a bulk operation, a merge, a copy or snapshot and a split,
 ///   by an insertion after other writers have interfered four or five times, and by one that cannot be refused
 ///   otherwise: into a table that may still grow or has more than 1024 stripes, or if its two buckets hold copies of it.
 /// - [`len`](Filter::len) and all values computed from it are sums of counts that are read one after the other, not at
@@ -99,8 +99,8 @@ use kind::{Kind, Plain};
 ///
 /// A critical section consists of a few reads and writes for one key, or of one shard's share of a bulk operation or a
 /// snapshot. It does no I/O, runs no user code, and waits for nothing but the lock of another stripe. Of single writes
-/// during bulk loads on both of two cores (2^24 slots, `cargo run --release -p compare latency`), 99.9 % took 1 us or
-/// less, and the slowest some milliseconds: they waited for a lock holder that the system had descheduled.
+/// during bulk loads on both of two cores (2^24 slots, `cargo run --release -p compare latency`), 99.9 % took about 1 us
+/// or less, and the slowest some milliseconds: they waited for a lock holder that the system had descheduled.
 ///
 /// No method returns a guard, so no lock can be held across an `await`. No method is `async`, so dropping a future
 /// never interrupts one.

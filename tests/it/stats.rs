@@ -30,6 +30,14 @@ fn load_and_rate_follow_from_the_occupied_slots() {
     assert!((stats.expected_false_positive_rate - 0.0078).abs() < 1e-4, "{stats:?}");
 }
 
+#[test]
+fn each_shard_of_a_fixed_size_is_a_table_that_never_doubled() {
+    let filter = filter(600_000, 8);
+    let stats = filter.stats();
+    assert_eq!((stats.tables, stats.doublings, stats.splits), (filter.config().shards, 0, 0));
+    assert!(stats.tables > 1);
+}
+
 /// A clear corrects the sum of the counts in one stripe, so those of the others accumulate over thousands of clears.
 #[test]
 fn the_count_stays_exact_over_thousands_of_clears() {
