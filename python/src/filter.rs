@@ -320,7 +320,7 @@ pub(crate) fn load(py: Python<'_>, kind: Kind, source: Source) -> PyResult<Reade
     })
 }
 
-/// Opens a filter in a file, of which only the header is read.
+/// Opens a filter in a file. Most of the file is read only where lookups need it.
 #[pyfunction]
 pub(crate) fn open_mapped(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
     py.detach(|| {

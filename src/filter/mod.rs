@@ -60,13 +60,14 @@ use kind::{Kind, Plain};
 ///   relocated a key, or removed or retagged one of several copies of a class, in the same stripe, or if the filter was
 ///   cleared, grew or ticked meanwhile. Lookups are therefore lock-free, but not wait-free.
 /// - [`insert`](Filter::insert) locks one stripe if one of the two buckets has room.
-///   [`insert_unique`](Filter::insert_unique), removals and [`count`](Filter::count) lock the stripes of both buckets,
-///   as does each relocation; the last relocation for a unique key locks three. Before an insertion returns
-///   [`InsertError::Full`], it reads the version and the count of each stripe of the shard at least twice, to verify that
-///   all buckets it searched were full at the same moment. It waits for the lock of a stripe only if another writer holds it at
-///   that moment. All stripes of a shard are locked together by a clear, a bulk operation, a merge, a copy or snapshot and a split,
-///   by an insertion after other writers have interfered four or five times, and by one that cannot be refused
-///   otherwise: into a table that may still grow or has more than 1024 stripes, or if its two buckets hold copies of it.
+///   [`insert_unique`](Filter::insert_unique), removals and [`count`](Filter::count) lock the stripes of both
+///   buckets, as does each relocation; the last relocation for a unique key locks three. Before an insertion
+///   returns [`InsertError::Full`], it reads the version and the count of each stripe of the shard at least twice,
+///   to verify that all buckets it searched were full at the same moment. It waits for the lock of a stripe only if
+///   another writer holds it at that moment. All stripes of a shard are locked together by a clear, a bulk
+///   operation, a merge, a copy or snapshot and a split, by an insertion after other writers have interfered four
+///   or five times, and by one that cannot be refused otherwise: into a table that may still grow or has more than
+///   1024 stripes, or if its two buckets hold copies of it.
 /// - [`len`](Filter::len) and all values computed from it are sums of counts that are read one after the other, not at
 ///   one moment.
 ///

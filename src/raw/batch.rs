@@ -12,7 +12,7 @@ use super::window::rolling;
 use crate::error::InsertError;
 use crate::layout::{CellPlace, Class, Geometry, Mixed, SearchBudget, Tags};
 use crate::report::{BulkReport, RemoveReport};
-use crate::sys::prefetch::{CacheLevel, level_for};
+use crate::sys::prefetch::{CacheLevel, far_level};
 
 /// Tables of up to this size are changed without a window. Tables twice as large are 20 % faster with one, tables half
 /// as large 10 % slower.
@@ -212,8 +212,8 @@ impl<'a, K: SlotKind> Places<'a, K> {
         half_way: impl Fn(Shard<'a, K::Slots<'a>>, Class),
         mut work: impl FnMut(Shard<'a, K::Slots<'a>>, Class),
     ) {
-        let level = if AHEAD == ONE_AHEAD { None } else { level_for(self.flat.shards.word_bytes()) };
-        let level = level.unwrap_or(CacheLevel::L1);
+        let near = AHEAD == ONE_AHEAD || self.flat.shards.is_near();
+        let level = if near { CacheLevel::L1 } else { far_level() };
         let fetched = hashes.map(|mixed| {
             let (number, class) = self.geometry.locate(mixed);
             let shard = self.flat.at(number - self.first);

@@ -46,10 +46,12 @@ fn a_table_refuses_keys_when_it_is_nearly_full_and_counts_the_slots_in_use() {
         let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
         let most = filter.tags().most;
         let mut hashes = (0..).map(Mixed::of);
-        for life in (1..=most).cycle().take(5) {
-            let put = |mixed| filter.put(mixed, Put { value: life, if_present: IfPresent::Another });
+        let add = [IfPresent::Add { renews: true }, IfPresent::AddUpTo { renews: false, most: 9 }];
+        let ways = [IfPresent::Another, IfPresent::Keep, IfPresent::Raise].into_iter().chain(add);
+        for (life, if_present) in (1..=most).cycle().zip(ways) {
+            let put = |mixed| filter.put(mixed, Put { value: life, if_present });
             assert_eq!(hashes.find_map(|mixed| put(mixed).err()), Some(InsertError::Full));
-            assert!(filter.len() > SLOTS * 8 / 10 || width - bits < 6, "{} of {width} and {bits} bits", filter.len());
+            assert!(filter.len() > SLOTS * 8 / 10 || width - bits < 6, "{if_present:?}, {width}, {bits}");
             filter.sweep(3);
             filter.advance();
             assert_eq!(filter.flat().at(0).occupied(), Some(filter.len() as u64));

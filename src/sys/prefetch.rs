@@ -21,6 +21,11 @@ pub(crate) fn level_for(table_bytes: usize) -> Option<CacheLevel> {
     }
 }
 
+/// Returns the level to which writers fetch lines of tables that no core's own caches hold.
+pub(crate) fn far_level() -> CacheLevel {
+    if sizes()[1] == usize::MAX { CacheLevel::L1 } else { CacheLevel::L2 }
+}
+
 /// Returns the sizes of tables, in bytes, from which lines are fetched, and from which they are fetched into L2.
 ///
 /// In a core's own caches, reads start as early as prefetches. Of lines in a shared cache, prefetches double the speed on Intel's

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! The answer "listed" is wrong for one absent key in a thousand, and a filter alone does not know the inserted keys:
-//! delete each key only as often as it was put. If requests change your list, put an exact store behind the filter, as
-//! in `crates/risk-server`.
+//! each line of the list and each PUT that returned 201 stores one copy, so delete a key at most that often. If requests
+//! change your list, put an exact store behind the filter, as in `crates/risk-server`.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -237,8 +237,8 @@ async fn check_batch(State(filter): State<Arc<BlockList>>, Json(keys): Json<Vec<
     Json(json!({ "listed": listed }))
 }
 
-/// Stores a copy of the key, even if the key is a false positive: each copy can be removed. A full filter refuses the key and is
-/// unchanged.
+/// Stores a copy of the key, even if the key is listed or a false positive, so each PUT needs a DELETE of its own. Returns 507
+/// if the filter is full, and 409 if it has eight copies of the key; both change nothing.
 async fn insert(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) -> (StatusCode, String) {
     match filter.insert(&key) {
         Ok(()) => (StatusCode::CREATED, "added".to_owned()),

@@ -145,7 +145,7 @@ fn batch(input: &mut Input) -> Vec<u64> {
 }
 
 fn expiring(input: &mut Input) -> Option<()> {
-    let steps = input.pick(&[2, 6, 14, 30]);
+    let steps = input.pick(&[2, 6, 14, 30, 62, 126, 254]);
     let mut subject = Subject::new(ExpiringFilter::builder().time_to_live(steps * TICK).steps(steps), input)?;
     let most = u64::from(steps) + 1;
     // The ticks at which the copies of each class die, in order.
