@@ -30,16 +30,20 @@ pub(crate) fn far_level() -> CacheLevel {
 ///
 /// In a core's own caches, reads start as early as prefetches. Of lines in a shared cache, prefetches double the speed on Intel's
 /// Sapphire Rapids (tables of 4 to 14 MB) and gain a tenth on Zen 3. On Zen 4, which executes 320 instructions ahead, they cost a tenth.
-/// On Zen 5 they cost up to a tenth, too, but double the speed where other work has evicted the lines. Prefetches into L2 then reduce it.
+/// On Zen 5 they cost up to a tenth, too, but double the speed where other work has evicted the lines; into L2, they are then slower
+/// than none.
 fn sizes() -> [usize; 2] {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx512f") {
         // Only processors of AMD have SSE4a; of them, Zen 5 is the first with this instruction.
         let is_amd = std::arch::is_x86_feature_detected!("sse4a");
-        return match std::arch::is_x86_feature_detected!("avx512vp2intersect") {
-            true if is_amd => [4 << 20, usize::MAX],
-            false if is_amd => [16 << 20; 2],
-            _ => [2 << 20; 2],
+        let is_zen_5 = is_amd && std::arch::is_x86_feature_detected!("avx512vp2intersect");
+        return if is_zen_5 {
+            [4 << 20, usize::MAX]
+        } else if is_amd {
+            [16 << 20; 2]
+        } else {
+            [2 << 20; 2]
         };
     }
     [1 << 19, 8 << 20]

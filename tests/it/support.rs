@@ -1,4 +1,5 @@
-//! Filters of a stable hash function, a hash function without seeds, pools, user code that panics and the checks after it, and folders for files.
+//! Filters of a stable hash function, a hash function without seeds, pools, user code that panics and the checks after it, and
+//! folders for files.
 
 use concurrent_cuckoo_filter::kind::Kind;
 use concurrent_cuckoo_filter::{

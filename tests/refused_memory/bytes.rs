@@ -27,10 +27,8 @@ fn the_bytes_that_are_refused_are_told() {
     };
     let (filter, other, mut written) = (build(), build(), Vec::new());
     let error = refused(|| filter.merge_from(&other)).unwrap_err();
-    assert!(
-        matches!(error, MergeError::OutOfMemory { bytes: SHARD, .. })
-            && error.to_string().contains(&format!("{SHARD} bytes"))
-    );
+    assert!(error.to_string().contains(&format!("{SHARD} bytes")), "{error}");
+    assert_matches!(error, MergeError::OutOfMemory { bytes: SHARD, .. });
     // Padded to a whole line of the file.
     let error = refused(|| filter.write_to(&mut written)).unwrap_err();
     let padded = SHARD.next_multiple_of(64);
