@@ -12,7 +12,7 @@ use concurrent_cuckoo_filter::SharedState;
 use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -312,7 +312,7 @@ pub(crate) fn load(py: Python<'_>, kind: Kind, source: Source) -> PyResult<Reade
         };
         let memory = memory.map_err(error::snapshot)?;
         let hasher = of_each_kind!(&memory, filter => filter.hasher().clone());
-        match source.read(&mut [0]) {
+        match io::copy(&mut source.take(1), &mut io::sink()) {
             Ok(0) => Ok(Reader::of(Hashing { key_type, hasher }, Filter::Memory(memory))),
             Ok(_) => Err(error::snapshot(SnapshotError::TrailingBytes)),
             Err(error) => Err(error::snapshot(error.into())),

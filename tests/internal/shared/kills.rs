@@ -156,7 +156,7 @@ fn round(path: &Path, seed: u64, stays: &[u64]) -> u64 {
             }
         });
         let (mut said, mut byte) = (Vec::new(), [0]);
-        while !said.ends_with(b"now\n") && child.stdout.as_mut().unwrap().read(&mut byte).unwrap() == 1 {
+        while !said.ends_with(b"now\n") && child.stdout.as_mut().unwrap().read_exact(&mut byte).is_ok() {
             said.push(byte[0]);
         }
         child.kill().unwrap();

@@ -308,8 +308,9 @@ impl Raw {
     pub(crate) fn status(&mut self) -> String {
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {
-            let read = self.0.read(&mut byte).unwrap();
-            assert_eq!(read, 1, "the connection ended after {:?}", String::from_utf8_lossy(&head));
+            // Not `read`: with a timeout, it fails where the process is stopped and continued.
+            let read = self.0.read_exact(&mut byte);
+            assert!(read.is_ok(), "{read:?} after {:?}", String::from_utf8_lossy(&head));
             head.push(byte[0]);
         }
         String::from_utf8(head).unwrap().split(' ').nth(1).unwrap().to_owned()
