@@ -44,6 +44,7 @@ pub(super) struct LookupConstants {
 pub(super) struct TableShape(u16);
 
 impl TableShape {
+    const BUCKET_BITS: u16 = 0xff;
     const REFILLS_AT: u32 = 8;
     const REFILLS: u16 = 0xf;
     const WIDE: u16 = 1 << 14;
@@ -60,7 +61,7 @@ impl TableShape {
 
     #[inline(always)]
     pub(super) fn bucket_bits(self) -> u32 {
-        (self.0 & 0xff).into()
+        (self.0 & TableShape::BUCKET_BITS).into()
     }
 
     #[inline(always)]
@@ -98,10 +99,10 @@ impl TableShape {
     }
 
     /// Whether lookups use the function for unusual tables. All tables are such early in much growth, and few at its
-    /// end.
+    /// end. In all others, the number is that of the bits of a bucket: a table with refills to come stores an extension.
     #[inline(always)]
     pub(super) fn is_other(self) -> bool {
-        self.0 & (TableShape::WIDE | TableShape::EXTENDED) != 0
+        self.0 > TableShape::BUCKET_BITS
     }
 
     /// The union of the flags of two shapes.
