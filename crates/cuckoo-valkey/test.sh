@@ -6,6 +6,8 @@
 # Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")"
+# Tests look there for what is built here.
+export CARGO_TARGET_DIR=$PWD/target
 
 install() {
     { apt-get update && apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1
