@@ -47,7 +47,7 @@ impl<K: SlotKind> Growing<K> {
     pub(crate) fn displace(&self, moved: Mixed, key: Mixed, put: Put) -> Option<u32> {
         let (cell, searched_long) = (self.cell_place(key).cell, Cell::new(false));
         let (leaf, class) = self.owner(self.cell_place(key));
-        let owner = InLeaf { growing: self, cell, leaf, searched_long: &searched_long };
+        let owner = InLeaf { growing: self, cell, leaf, searched_long: &searched_long, doubles_to: 0 };
         let hop = Hop::of(leaf.class(self.cell_place(moved).class));
         // The key to be moved is not found in the new table.
         self.shard(leaf).last_hop(owner, hop, 1, class, put).ok()?
@@ -63,7 +63,7 @@ impl<K: SlotKind> Growing<K> {
     pub(crate) fn was_full(&self, key: Mixed, search: &Search) -> Option<bool> {
         let (place, searched_long) = (self.cell_place(key), Cell::new(false));
         let (leaf, class) = self.owner(place);
-        let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long };
+        let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long, doubles_to: 0 };
         let now = self.kind.slots().now();
         self.shard(leaf).was_full(owner, search, class, Put::COPY, now).ok().flatten()
     }

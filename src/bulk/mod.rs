@@ -38,8 +38,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// batches, with locks per key. In a filter of one shard (up to about 250,000 keys), all threads hash and one
     /// stores, since threads that contend for so few stripes are slower than one alone.
     ///
-    /// A growing filter grows in advance: a 16th of each block predicts the number of new keys in the rest. Its memory
-    /// is then that of the distinct keys.
+    /// A growing filter grows in advance: a 16th of each block predicts the number of new keys in the rest, or in a unique
+    /// insertion that of distinct new keys.
     ///
     /// A child forked after the pool has started has none of the pool's threads, and this call hangs there: create a
     /// pool in the child.

@@ -131,12 +131,13 @@ impl<K: SlotKind> RawFilter<K> {
         let (mut search, mut budget) = (Search::new(), SearchBudget::full());
         let Ok(()) = other.copy_each(0..other.plan().shards, words, |copy, words| {
             let mut contents = other.contents(copy, words).peekable();
+            budget = SearchBudget::full();
             match self {
-                RawFilter::Growing(growing) => {
-                    contents.for_each(|(place, value)| note(growing.insert_fetched(place, put(value), &mut budget)));
-                }
+                // In the order of their buckets, keys fill the first buckets of a table that has doubled less often.
+                RawFilter::Growing(growing) => contents.for_each(|(place, value)| {
+                    note(growing.insert_doubling(place, put(value), copy.extent.depth, &mut budget));
+                }),
                 RawFilter::Flat(flat) => {
-                    budget = SearchBudget::full();
                     while contents.peek().is_some() {
                         let exclusive = flat.at(copy.extent.first_cell).exclusive();
                         for (CellPlace { class, .. }, value) in contents.by_ref().take(KEYS_UNDER_LOCKS) {

@@ -118,6 +118,26 @@ fn copies_of_one_key_do_not_make_a_filter_grow() {
     assert_eq!((filter.stats().tables, filter.stats().refused_too_many_copies), (1, 100));
 }
 
+/// A table whose first buckets are full is split at any load.
+#[test]
+fn keys_fit_in_the_order_of_their_buckets_and_with_several_copies() {
+    let empty = CuckooFilter::<u64>::builder().capacity(100).max_capacity(100_000).hasher(hasher()).build().unwrap();
+    let mut keys: Vec<u64> = (0..10_000).collect();
+    let [mixed, in_order, copies, merged] = [(); 4].map(|()| empty.clone());
+    for key in &keys {
+        mixed.insert(key).unwrap();
+        (0..3).for_each(|_| copies.insert(key).unwrap());
+    }
+    keys.sort_by_key(|key| mixed.class_of(key));
+    keys.iter().for_each(|key| in_order.insert(key).unwrap());
+    assert_eq!(merged.merge_from(&mixed).map(|report| (report.inserted, report.refused)), Ok((10_000, 0)));
+    for filter in [in_order, merged] {
+        assert!(keys.iter().all(|key| filter.contains(key)));
+        assert_eq!(filter.memory_usage(), mixed.memory_usage());
+    }
+    assert!(keys.iter().all(|key| copies.count(key) >= 3));
+}
+
 /// (`crates/reliability` tests filters that grow concurrently with readers.)
 #[test]
 fn memory_is_what_was_said_and_grows_with_the_keys() {

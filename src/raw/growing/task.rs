@@ -103,7 +103,7 @@ impl<'o, K: SlotKind, O: 'o, N: FnMut(&mut O, Result<u32, InsertError>)> InsertT
                 if ends {
                     return waiting.push((place, outcome));
                 }
-                let owner = InLeaf { growing, cell: place.cell, leaf, searched_long: &searched_long };
+                let owner = InLeaf { growing, cell: place.cell, leaf, searched_long: &searched_long, doubles_to: 0 };
                 match exclusive.insert(owner, search, budget, leaf.class(place.class), put) {
                     Ok(result) => {
                         note(outcome, result);

@@ -16,16 +16,12 @@ use core::cell::Cell;
 /// `growth::SPLIT_LOAD`. With 256 buckets that is a load of 0.96, and a fill takes 9 % longer, mostly for searches.
 const LONG_SEARCH: usize = 64;
 
-/// The loads from which a table is split after a long search, and in place of a refusal. Below, some buckets are full
-/// of few classes, and a split would not help.
+/// The load from which a table is split after a long search. Below, some buckets are full of few classes.
 const SPLIT_FROM: f64 = 0.90;
-const SPLIT_FULL_FROM: f64 = 0.75;
 
-/// These loads for small tables, which by chance refuse distinct keys earlier.
-const SMALL: usize = 1024;
-const SPLIT_SMALL_FROM: f64 = 0.5;
-const SMALLEST: usize = 80;
-const SPLIT_SMALLEST_FROM: f64 = 0.25;
+/// A table that has refused a key is not split if its load has since fallen to less than this part: keys were removed, or its dead
+/// slots were cleared.
+const STILL_FULL: f64 = 0.8;
 
 /// The table in which a writer found the class.
 pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
@@ -33,14 +29,16 @@ pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
     pub(super) cell: usize,
     pub(super) leaf: Member<'a, Leaf>,
     pub(super) searched_long: &'a Cell<bool>,
+    /// A table with fewer doublings is doubled in place of any refusal.
+    pub(super) doubles_to: u32,
 }
 
 /// The reason for which a writer begins anew.
 pub(in crate::raw) enum Again {
     /// The class is in another table.
     Moved,
-    /// The table is full, after this number of doublings.
-    Full { doublings: u32 },
+    /// The table is full, after this number of doublings, and to be split if it still has this load.
+    Full { doublings: u32, from: f64 },
 }
 
 impl<K: SlotKind> Clone for InLeaf<'_, K> {
@@ -79,21 +77,13 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
         // The slots of an interrupted split take room. The next split clears them.
         let interrupted = self.leaf.shard().stripes().interrupted().is_set();
         // A refused key leaves the table as it is, so that a replica of the successful insertions is the same filter.
-        let helps = || interrupted || fits(&Doubled::of(&growing.plan, &extent));
-        if growing.splits_from(self.leaf, if interrupted { 0.0 } else { full_from(self.leaf.get()) }) && helps() {
-            Err(Again::Full { doublings: extent.depth })
+        let doubles = interrupted || extent.depth < self.doubles_to;
+        if growing.splits_from(self.leaf, 0.0) && (doubles || fits(&Doubled::of(&growing.plan, &extent))) {
+            let load = self.leaf.load() as f64 / self.leaf.shards.plan.slots() as f64;
+            Err(Again::Full { doublings: extent.depth, from: STILL_FULL * load })
         } else {
             Ok(())
         }
-    }
-}
-
-/// The load from which a table is split in place of a refusal.
-fn full_from(leaf: &Leaf) -> f64 {
-    match leaf.shards.plan.slots() {
-        ..SMALLEST => SPLIT_SMALLEST_FROM,
-        SMALLEST..SMALL => SPLIT_SMALL_FROM,
-        _ => SPLIT_FULL_FROM,
     }
 }
 
@@ -121,10 +111,23 @@ impl<K: SlotKind> Growing<K> {
         put: Put,
         budget: &mut SearchBudget,
     ) -> Result<u32, InsertError> {
+        self.insert_doubling(place, put, 0, budget)
+    }
+
+    /// Inserts a key. In place of a refusal, its table is doubled up to this number of times, if another filter had room for the key
+    /// after so many doublings.
+    #[inline(always)]
+    pub(crate) fn insert_doubling(
+        &self,
+        place: CellPlace,
+        put: Put,
+        doubles_to: u32,
+        budget: &mut SearchBudget,
+    ) -> Result<u32, InsertError> {
         let searched_long = Cell::new(false);
         loop {
             let (leaf, class) = self.owner(place);
-            let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long };
+            let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long, doubles_to };
             let change = leaf.shard().begin_change();
             let result = self.shard(leaf).insert_fetched(owner, class, put, budget);
             change.end();
@@ -136,24 +139,11 @@ impl<K: SlotKind> Growing<K> {
                     return result;
                 }
                 Err(Again::Moved) => {}
-                Err(Again::Full { doublings }) => self.split(leaf, doublings, full_from(leaf.get()))?,
+                Err(Again::Full { doublings, from }) => {
+                    self.split(leaf, doublings, from)?;
+                    *budget = SearchBudget::full();
+                }
             }
-        }
-    }
-
-    /// Inserts a copy that another filter had room for after its tables had doubled: in place of a refusal, the table of the key is
-    /// doubled at any load.
-    pub(crate) fn insert_doubling(&self, place: CellPlace, budget: &mut SearchBudget) -> Result<u32, InsertError> {
-        loop {
-            let result = self.insert_fetched(place, Put::COPY, budget);
-            let Err(InsertError::Full) = result else { return result };
-            let (leaf, _) = self.owner(place);
-            let doublings = leaf.doublings();
-            if doublings >= self.plan.reserve_bits {
-                return result;
-            }
-            self.split(leaf, doublings, 0.0)?;
-            *budget = SearchBudget::full();
         }
     }
 
@@ -229,7 +219,7 @@ impl<K: SlotKind> Growing<K> {
         let searched_long = Cell::new(false);
         loop {
             let (leaf, class) = self.owner(place);
-            let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long };
+            let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long, doubles_to: 0 };
             if let Ok(done) = work(self.shard(leaf), owner, class) {
                 return done;
             }
@@ -246,27 +236,30 @@ mod tests {
     use crate::sys::steps::{Step, with_hook};
     use std::sync::Arc;
 
-    /// More classes than two buckets hold, in a table that is too empty to be doubled in place of a refusal.
+    /// A key whose pair is full of classes that stay with it for two doublings.
     #[test]
-    fn a_copy_that_another_filter_had_room_for_is_stored_at_any_load() {
+    fn a_key_that_another_filter_had_room_for_is_stored_after_as_many_doublings() {
         let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
         let raw = RawFilter::<Bare>::new(&plan, HugePages::Unadvised).unwrap();
         let growing = raw.growing().unwrap();
-        let places = (0..).map(|hash| growing.cell_place(Mixed::of(hash)));
-        let pair = |place: &CellPlace| {
+        let pair_and_bits = |place: &CellPlace| {
             let Class { first, second, .. } = place.class.lower_first();
-            [first, second]
+            [first.get(), second.get(), place.cell as u32 >> 1]
         };
-        let wanted = pair(&growing.cell_place(Mixed::of(0)));
+        let places = (0..).map(|hash| growing.cell_place(Mixed::of(hash)));
+        let mut places =
+            places.filter(|place| pair_and_bits(place) == pair_and_bits(&growing.cell_place(Mixed::of(0))));
         let mut budget = SearchBudget::full();
-        for (number, place) in places.filter(|place| pair(place) == wanted).take(9).enumerate() {
-            let stored = growing.insert_fetched(place, Put::COPY, &mut budget);
-            assert_eq!(stored, if number < 8 { Ok(0) } else { Err(InsertError::Full) });
-            if stored.is_err() {
-                assert_eq!((growing.tables(), growing.insert_doubling(place, &mut budget)), (1, Ok(0)));
-                assert_eq!((growing.tables(), growing.len()), (2, 9));
-            }
+        for place in places.by_ref().take(8) {
+            assert_eq!(growing.insert_fetched(place, Put::COPY, &mut budget), Ok(0));
         }
+        let place = places.next().unwrap();
+        for doublings in 0..2 {
+            assert_eq!(growing.insert_doubling(place, Put::COPY, doublings, &mut budget), Err(InsertError::Full));
+            assert_eq!((growing.doublings(), growing.len()), (doublings, 8));
+        }
+        assert_eq!(growing.insert_doubling(place, Put::COPY, 2, &mut budget), Ok(0));
+        assert_eq!((growing.doublings(), growing.len()), (3, 9));
     }
 
     /// A clear resets the counts of a table before its `moved`.

@@ -167,7 +167,9 @@ impl<'a> Writer<'a> {
                 let Ok(stored) = exclusive.insert(Fixed, search, budget, place.class, Put::COPY);
                 stored
             }
-            Writer::Tables(growing, budget) => growing.insert_doubling(place, budget),
+            Writer::Tables(growing, budget) => {
+                growing.insert_doubling(place, Put::COPY, growing.plan.reserve_bits, budget)
+            }
         };
         stored.ok().map(|_| ())
     }
