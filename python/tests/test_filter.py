@@ -192,6 +192,26 @@ def test_bytes_in_all_forms():
     assert new(10, key="bytes").insert(pa.array([b"", b""], pa.binary(0)), unique=True).inserted == 1
 
 
+@pytest.mark.parametrize("key,keys", [("str", ["a", None]), ("bytes", [b"a", None]), ("i64", [-1, None]), ("u64", [2**64 - 1, None])])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda keys: np.array(keys, dtype=object),
+        lambda keys: pd.Series(keys, dtype=object),
+        lambda keys: pd.DataFrame({"key": keys}, dtype=object),
+        lambda keys: pl.Series(keys, dtype=pl.Object),
+        lambda keys: pl.DataFrame({"key": keys}, schema={"key": pl.Object}),
+    ],
+)
+def test_objects_are_the_keys_that_they_are(key, keys, make):
+    filter = new(10, 1e-8, key=key)
+    report = filter.insert(make(keys))
+    assert (report.inserted, report.nulls) == (1, 1) and keys[0] in filter
+    for answers in [report.stored, filter.contains(make(keys))]:
+        assert pa.array(answers).to_pylist() == [True, None]
+    assert filter.remove(make(keys)).removed == 1
+
+
 def test_arrays_are_not_copied():
     numbers = np.arange(2_000_000, dtype=np.uint64)
     fixed = pa.Array.from_buffers(pa.binary(8), len(numbers), [None, pa.py_buffer(numbers)])

@@ -56,14 +56,15 @@ def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
     """
     if isinstance(keys, str | bytes) or getattr(keys, "ndim", 1) == 0:
         raise TypeError("one key was given where a list of keys is needed: write [key]")
-    if library(keys) == "pandas" and hasattr(keys, "columns"):
-        # Its index would be a column of the table that pandas makes of it.
+    source = library(keys)
+    if source in ("pandas", "polars") and hasattr(keys, "columns"):
+        # pandas would make a column of its index, too.
         _check_one(keys.columns)
-        keys = keys.iloc[:, 0]
-    if hasattr(keys, "dtype") and keys.dtype == object:
-        # pyarrow would take text for bytes. What pandas takes for missing is null.
-        values = keys.astype(object).where(keys.notna(), None) if library(keys) == "pandas" else keys
-        return _batches(values.tolist())
+        keys = keys.iloc[:, 0] if source == "pandas" else keys[:, 0]
+    if hasattr(keys, "dtype") and (keys.dtype == object or type(keys.dtype).__name__ == "Object"):
+        # pyarrow would take text for bytes, and polars exports addresses. What pandas takes for missing is null.
+        values = keys.astype(object).where(keys.notna(), None) if source == "pandas" else keys
+        return _batches(values.to_list() if source == "polars" else values.tolist())
     if type(keys).__name__ == "ndarray" and keys.dtype.str in ("<i8", "<u8") and keys.ndim == 1 and keys.flags.c_contiguous:
         # `pa.array` imports pandas when it is called first, under a lock that a forked process would never see opened.
         type_ = pa.int64() if keys.dtype.kind == "i" else pa.uint64()
