@@ -68,15 +68,17 @@ def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
     if type(keys).__name__ == "ndarray" and keys.dtype.str in ("<i8", "<u8") and keys.ndim == 1 and keys.flags.c_contiguous:
         # `pa.array` imports pandas when it is called first, under a lock that a forked process would never see opened.
         type_ = pa.int64() if keys.dtype.kind == "i" else pa.uint64()
-        given = [pa.Array.from_buffers(type_, len(keys), [None, pa.py_buffer(keys)])]
+        given = pa.Array.from_buffers(type_, len(keys), [None, pa.py_buffer(keys)])
     elif hasattr(keys, "__arrow_c_stream__"):
-        given = pa.chunked_array(keys).chunks
+        given = pa.chunked_array(keys)
     elif hasattr(keys, "__arrow_c_array__") or hasattr(keys, "__array__"):
         given = pa.array(keys)
-        given = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
     else:
         return _batches(keys)
-    return [_capsules(_column(array), key) for array in given]
+    if t.is_struct(given.type):
+        _check_one(field.name for field in given.type)
+        given = given.flatten()[0]
+    return [_capsules(array, key) for array in (given.chunks if isinstance(given, pa.ChunkedArray) else [given])]
 
 
 def _batches(keys: Any) -> Callable[[], list[Any]]:
@@ -89,18 +91,11 @@ def _batches(keys: Any) -> Callable[[], list[Any]]:
     return lambda: list(islice(iterator, BATCH))
 
 
-def _column(array: pa.Array) -> pa.Array:
-    """The column, if it is a table of one."""
-    if not t.is_struct(array.type):
-        return array
-    _check_one(field.name for field in array.type)
-    return array.flatten()[0]
-
-
 def _check_one(columns: Iterable[Any]) -> None:
     names = [str(name) for name in columns]
     if len(names) != 1:
-        raise TypeError(f"a table with the columns {', '.join(names)} was given: choose one of them")
+        found = f"the columns {', '.join(names)}" if names else "no columns"
+        raise TypeError(f"a table with {found} was given where one column of keys is needed")
 
 
 def _capsules(array: pa.Array, key: str) -> tuple[Any, Any]:
