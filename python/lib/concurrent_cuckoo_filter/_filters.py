@@ -65,8 +65,12 @@ class Filter(Reader):
     _kind: Kind
 
     @classmethod
-    def _build(cls, *arguments: Any, **options: Any) -> Self:
-        return Reader.__new__(cls, _native.build(cls._kind, *arguments, **options))
+    def _build(
+        cls, capacity: int, rate: float, max_capacity: int | None, key: KeyType, keys: tuple[int, int] | None, **options: Any
+    ) -> Self:
+        _glue.unsigned(64, capacity=capacity, max_capacity=max_capacity, keys=keys)
+        _glue.unsigned(32, **options)
+        return Reader.__new__(cls, _native.build(cls._kind, capacity, rate, max_capacity, key, keys, **options))
 
     def __len__(self) -> int:
         return self._len()
@@ -444,6 +448,9 @@ class CountingFilter(Timed):
         >>> requests.try_add(["a"], 2).stored.to_pylist()
         [True]
         """
+        if limit is None:
+            raise TypeError("try_add needs a limit: `add` counts without one")
+        _glue.unsigned(32, limit=limit)
         return reported(self._insert(keys, limit=limit))
 
     def subtract(self, keys: Keys) -> Answers:

@@ -121,6 +121,15 @@ def _read(array: pa.Array, key: str) -> pa.Array:
     )
 
 
+def unsigned(bits: int, **arguments: Any) -> None:
+    """Fails if an integer among the arguments does not fit this many bits. The error of the extension module would not name it."""
+    for name, given in arguments.items():
+        for number in given if isinstance(given, tuple) else [given]:
+            with suppress(TypeError):
+                if not 0 <= operator.index(number) < 1 << bits:
+                    raise ValueError(f"{name}={given} was requested; integers must be at least 0 and below 2**{bits}")
+
+
 def hashes(array: Any) -> Any:
     """The capsules of hashes."""
     if not hasattr(array, "__arrow_c_array__") or array.type not in (pa.uint64(), pa.int64()) or array.null_count:
@@ -132,7 +141,8 @@ def tags(tags: Any, largest: int) -> Any:
     """A tag for all keys, or the capsules of one for each."""
     given = None
     with suppress(TypeError):
-        found = given = operator.index(tags)
+        given = operator.index(tags)
+        found = [given]
     if given is None:
         if isinstance(tags, str | bytes) or not hasattr(tags, "__len__"):
             raise TypeError("a tag is an integer, or an array that has one for each of the keys")
@@ -141,11 +151,11 @@ def tags(tags: Any, largest: int) -> Any:
             raise TypeError(f"tags are integers, not {array.type}")
         if array.null_count:
             raise ValueError("one of the tags is null")
-        array = array.cast(pa.uint32())
-        found, given = pc.max(array).as_py() or 0, array.__arrow_c_array__()
-    if not 0 <= found <= largest:
-        raise ValueError(f"tag {found} was given; this filter has the tags 0 to {largest}: see `tags`")
-    return given
+        found = [tag or 0 for tag in pc.min_max(array).as_py().values()]
+    for tag in found:
+        if not 0 <= tag <= largest:
+            raise ValueError(f"tag {tag} was given; this filter has the tags 0 to {largest}: see `tags`")
+    return array.cast(pa.uint32()).__arrow_c_array__() if given is None else given
 
 
 def answers(keys: Any, array: int, schema: int) -> Any:

@@ -47,6 +47,7 @@ class Layout(_native.Layout):
         key: KeyType = "str",
         keys: tuple[int, int] | None = None,
     ) -> Self:
+        _glue.unsigned(64, capacity=capacity, keys=keys)
         return super().__new__(cls, capacity, false_positive_rate, key, keys)
 
     def __getnewargs_ex__(self) -> tuple[tuple[int, float], dict[str, Any]]:
