@@ -130,8 +130,10 @@ impl Hashing {
     fn told(&self, key: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = key.py();
         if error.is_instance_of::<PyOverflowError>(py) && key.is_instance_of::<PyInt>() {
+            // Python prints up to 4300 digits by default.
+            let shown = key.str().map_or_else(|_| String::from("the integer"), |text| text.to_string());
             return PyOverflowError::new_err(format!(
-                "{key} does not fit the {} keys of this filter",
+                "{shown} does not fit the {} keys of this filter",
                 self.key_type.name()
             ));
         }

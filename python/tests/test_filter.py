@@ -292,6 +292,8 @@ def test_numbers_that_do_not_fit(key, number):
         number in filter
     with pytest.raises(OverflowError, match="key 1: "):
         filter.insert([1, number])
+    with pytest.raises(OverflowError, match=f"key 1: the integer does not fit the {key} keys"):
+        filter.insert([1, number << 20_000])
     assert len(filter) == 0
     with pytest.raises(pa.ArrowInvalid):
         new(100, key="u64").contains(pa.array([-1], pa.int32()))
