@@ -56,13 +56,6 @@ pub(crate) fn other_filter() -> PyErr {
     PyTypeError::new_err("a filter of another kind is needed")
 }
 
-/// Returns the error for a class without a constructor: a base class, or one whose instances are opened.
-pub(crate) fn no_constructor() -> PyErr {
-    PyTypeError::new_err(
-        "this class has no constructor: create a CuckooFilter, ExpiringFilter, CountingFilter or TaggedFilter, or open a file",
-    )
-}
-
 /// Returns the error for keys of an unsupported type.
 pub(crate) fn other_keys(saved: &str) -> PyErr {
     SnapshotError::new_err(format!(

@@ -68,9 +68,8 @@ pub(crate) struct Config {
 impl Reader {
     /// Returns this filter as an instance of a class.
     #[new]
-    fn new(of: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Ok(of) = of.cast::<Self>() else { return Err(error::no_constructor()) };
-        Ok(Reader(Arc::clone(&of.get().0)))
+    fn new(of: &Bound<'_, Self>) -> Self {
+        Reader(Arc::clone(&of.get().0))
     }
 
     fn _contains<'py>(

@@ -22,6 +22,8 @@ from concurrent_cuckoo_filter import (
     ExpiringFilter,
     Filter,
     Layout,
+    MappedFilter,
+    Reader,
     RefusedError,
     SnapshotError,
     TaggedFilter,
@@ -229,8 +231,9 @@ def test_kinds_are_saved_loaded_and_copied(tmp_path, kind, key, keys):
             other.load(path)
     with pytest.raises(TypeError, match="load is a method of CuckooFilter, "):
         Filter.load(path)
-    with pytest.raises(TypeError, match="this class has no constructor: create a CuckooFilter, "):
-        Filter(100)
+    for base, arguments in [(Filter, [100]), (Filter, [filter]), (MappedFilter, []), (MappedFilter, [filter]), (Reader, [path])]:
+        with pytest.raises(TypeError, match=f"{base.__name__} has no constructor: create a CuckooFilter, .* with CuckooFilter.open"):
+            base(*arguments)
     with pytest.raises(TypeError, match="read from bytes, not from int"):
         CuckooFilter.from_bytes(5)
 

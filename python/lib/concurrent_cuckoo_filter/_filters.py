@@ -32,6 +32,12 @@ class Reader(_native.Reader):
 
     __slots__ = ()
 
+    def __new__(cls, *_arguments: Any, **_options: Any) -> Self:
+        raise TypeError(
+            f"{cls.__name__} has no constructor: create a CuckooFilter, ExpiringFilter, CountingFilter or TaggedFilter, "
+            "or map a file with CuckooFilter.open"
+        )
+
     def contains(self, keys: Keys, *, check_utf8: bool = True, parallel: bool = False) -> Answers:
         """Returns for each key whether it is present; the answer to a null is null.
 
@@ -70,7 +76,7 @@ class Filter(Reader):
     ) -> Self:
         _glue.unsigned(64, capacity=capacity, max_capacity=max_capacity, keys=keys)
         _glue.unsigned(32, **options)
-        return Reader.__new__(cls, _native.build(cls._kind, capacity, rate, max_capacity, key, keys, **options))
+        return _native.Reader.__new__(cls, _native.build(cls._kind, capacity, rate, max_capacity, key, keys, **options))
 
     def __len__(self) -> int:
         return self._len()
@@ -112,7 +118,7 @@ class Filter(Reader):
 
     def copy(self) -> Self:
         """Returns an independent filter with the same contents."""
-        return Reader.__new__(type(self), self._copy())
+        return _native.Reader.__new__(type(self), self._copy())
 
     def __copy__(self) -> Self:
         return self.copy()
@@ -161,7 +167,7 @@ class Filter(Reader):
         """
         if not hasattr(cls, "_kind"):
             raise TypeError("load is a method of CuckooFilter, ExpiringFilter, CountingFilter and TaggedFilter")
-        filter = Reader.__new__(cls, _native.load(cls._kind, _glue.readable(source)))
+        filter = _native.Reader.__new__(cls, _native.load(cls._kind, _glue.readable(source)))
         if passed and isinstance(filter, Timed):
             filter.advance_to(passed)
         return filter
@@ -292,7 +298,7 @@ class CuckooFilter(Filter):
     def open(path: Path) -> MappedFilter:
         """Maps a file that `save` has written into memory, to query it in place. It takes less than a millisecond for a file of any size,
         and all processes of a machine share the memory. See `MappedFilter`."""
-        return Reader.__new__(MappedFilter, _native.open_mapped(_glue.regular(path)))
+        return _native.Reader.__new__(MappedFilter, _native.open_mapped(_glue.regular(path)))
 
     def apply_delta(self, source: Source) -> tuple[int, int]:
         """Applies a `delta` to a filter with the contents of its older file, which then has the contents of the newer one. Returns the
@@ -583,7 +589,7 @@ if sys.platform == "linux":
         __slots__ = ()
 
         def __new__(cls, path: Path) -> Self:
-            return Reader.__new__(cls, _native.open_shared(path))
+            return _native.Reader.__new__(cls, _native.open_shared(path))
 
         @property
         def state(self) -> Literal["live", "closed", "replaced"]:
