@@ -337,8 +337,9 @@ def test_kinds_that_cannot_be_built(make, told):
         make()
 
 
-def test_a_replica_follows_by_deltas(tmp_path):
-    filter = plain(1000)
+@pytest.mark.parametrize("capacity,max_capacity", [(1000, None), (100, 5000)])
+def test_a_replica_follows_by_deltas(tmp_path, capacity, max_capacity):
+    filter = plain(capacity, max_capacity=max_capacity)
     filter.insert(TEXTS[:300])
     older = filter.to_bytes()
     filter.insert(TEXTS[300:500])

@@ -302,8 +302,8 @@ class CuckooFilter(Filter):
 
     def apply_delta(self, source: Source) -> tuple[int, int]:
         """Applies a `delta` to a filter with the contents of its older file, which then has the contents of the newer one. Returns the
-        numbers of inserted and removed copies. Other threads may query the filter during the call, but not change it. Filters that grow
-        have no deltas. Takes memory for the delta, and twice as much if it is read from a path.
+        numbers of inserted and removed copies. Other threads may query the filter during the call, but not change it. Takes memory for
+        the delta, and twice as much if it is read from a path.
 
         Raises `SnapshotError` without a change if the delta is damaged, or the contents are not those of the older file.
 

@@ -19,8 +19,8 @@ MOST_PARTS = 2**31 - 1
 class Layout(_native.Layout):
     """The placement of keys in a filter, without its memory, to build the filter in parts on several machines.
 
-    It takes the arguments of `CuckooFilter` and can be pickled. Each machine hashes its keys (`hash`) and sends the hashes, 8 bytes each,
-    to the machine of their part (`part_of`), which calls `build_part`. `join` then joins the files of the parts.
+    It takes the arguments of `CuckooFilter` except `max_capacity`, and can be pickled. Each machine hashes its keys (`hash`) and sends the
+    hashes, 8 bytes each, to the machine of their part (`part_of`), which calls `build_part`. `join` then joins the files of the parts.
 
     >>> import os, tempfile
     >>> from concurrent_cuckoo_filter import CuckooFilter, Layout, build_part, join

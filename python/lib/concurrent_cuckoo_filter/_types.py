@@ -14,7 +14,7 @@ Key: TypeAlias = str | bytes | SupportsIndex
 Keys: TypeAlias = Any
 """What speaks Arrow's C interface, a numpy array, or an iterable of keys and None."""
 Answers: TypeAlias = Any
-"""A `pyarrow.BooleanArray`; a Series if the keys came as one of pandas or polars."""
+"""An array of pyarrow; a Series if the keys came as one of pandas or polars."""
 Tags: TypeAlias = Any
 """An array, a series or a list of the tags of the keys."""
 Path: TypeAlias = str | PathLike[str]
