@@ -1,6 +1,7 @@
 //! Many keys at once, one per line, which are added to the list or replace it.
 
-use crate::common::{DOMAINS, Raw, lines, made, start, store, wait_until};
+use crate::common::{DOMAINS, Raw, Server, lines, made, program_on, snapshot, start, store, wait_until};
+use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -119,6 +120,20 @@ fn the_filter_grows_while_it_is_queried_and_the_list_refuses_keys_beyond_its_lim
         (listed as usize, listed as usize)
     );
     assert!(client.stats()["filter"]["splits"].as_u64() > Some(0));
+}
+
+#[test]
+fn of_keys_that_the_filter_refuses_none_stays_in_it() {
+    let args = ["--capacity=9", "--max-capacity=9", "--false-positive-rate=0.9"];
+    let (folder, server, _client) = start(&args);
+    // With the seeds of the hash function.
+    server.stop();
+    let filter = CuckooFilter::<String, StableHashBuilder>::load(snapshot(&folder)).unwrap();
+    let server = Server::start(program_on(folder.path()).args(args));
+    let (client, mut alike) = (server.client(), made("key", 10_000));
+    alike.retain(|key| filter.class_of(key) == filter.class_of("key-0"));
+    assert!(client.post("", &lines(&alike[..9])).error(503).contains("all 8 slots"));
+    assert_eq!((client.len(), client.add_all(&alike[..8]), client.len()), (0, 8, 8));
 }
 
 #[test]
