@@ -342,6 +342,8 @@ async fn check_batch(State(app): State<Arc<App>>, Extension(body): Lent) -> Resu
     let mut listed = Vec::new();
     let mut query = || query_batch(&app, &body, &mut listed);
     let (front, hits) = if body.len() > LONG_BODY { block_in_place(query) } else { query() }?;
+    // Its charge is now that of the copies in `hits`.
+    drop(body);
     let mut confirmed = Vec::new();
     if !hits.is_empty() {
         held.merge(app.hold(hits.len() * HIT_BYTES)?);
