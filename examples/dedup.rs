@@ -35,7 +35,7 @@ struct Arguments {
 /// The maximum number of distinct lines of a growing filter.
 const MOST: usize = 10_000_000_000;
 
-/// Bytes read at a time, rounded up to whole lines.
+/// Bytes read at a time, and then up to as many for the rest of the last line.
 const CHUNK: usize = 4 << 20;
 
 /// Chunks between two stages, so that reads, lookups and writes overlap.
@@ -88,8 +88,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         memory += &format!(" ({} at 100,000,000 new lines)", memory_at(100_000_000)?);
     }
     // Chunks wait before and after the lookups, and each of the three stages has one: at most a byte and a result per line
-    // feed, and a slice per line in one stage.
-    let lines = ((2 * WAITING + 3) * 2 + size_of::<&[u8]>()) * CHUNK;
+    // feed, and the rest of a line, and a slice per line in one stage.
+    let lines = ((2 * WAITING + 3) * 3 + size_of::<&[u8]>()) * CHUNK;
     let _ = writeln!(io::stderr(), "memory: {memory}, up to {} for lines", HumanBytes(lines as u64));
     let filter = builder.build().map_err(|error| error.to_string())?;
 
@@ -120,7 +120,11 @@ fn read(inputs: Vec<(String, Box<dyn Read + Send>)>, give: &SyncSender<Chunk>) -
                 break;
             }
             if bytes.last() != Some(&b'\n') {
-                input.read_until(b'\n', &mut bytes).map_err(failed)?;
+                input.by_ref().take(CHUNK as u64).read_until(b'\n', &mut bytes).map_err(failed)?;
+            }
+            if bytes.len() == 2 * CHUNK && bytes.last() != Some(&b'\n') {
+                let most = HumanBytes(CHUNK as u64);
+                return Err(format!("{name} has a line of {most} or more; a bounded memory needs shorter lines"));
             }
             if give.send(bytes).is_err() {
                 // The writer has failed, and returns the error.
@@ -179,4 +183,12 @@ fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
         );
     }
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[test]
+fn a_line_without_end_is_an_error() {
+    let (give, _chunks) = sync_channel(WAITING);
+    let zeros = Box::new(io::repeat(0).take(3 * CHUNK as u64));
+    let error = read(vec![("zeros".into(), zeros)], &give).unwrap_err();
+    assert!(error.starts_with("zeros has a line of 4.00 MiB or more"), "{error}");
 }
