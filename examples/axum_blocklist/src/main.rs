@@ -43,7 +43,8 @@ type BlockList = CuckooFilter<String, StableHashBuilder>;
 /// The number of keys that can be added after the list is loaded.
 const ROOM: usize = 100_000;
 
-/// The snapshot in a published folder. The deltas beside it are named by the digest of their older snapshot.
+/// The snapshot in a published folder, with its digest as metadata. The deltas beside it are named by the digest of their
+/// older snapshot.
 const PUBLISHED: &str = "list.filter";
 
 /// The interval at which a following server checks for a delta.
@@ -122,14 +123,25 @@ async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Applies all deltas that follow the contents of the filter, while requests query it. Blocks.
+/// Takes a step from the contents of the filter to the published ones, while requests query it. Blocks.
 fn take_over(filter: &BlockList, folder: &path::Path) -> Result<(), Failure> {
-    loop {
-        let delta = delta_from(filter, folder);
-        let Some(file) = open(&delta)? else { return Ok(()) };
-        let report = filter.apply_delta(file).map_err(|error| format!("{}: {error}", delta.display()))?;
-        println!("{} keys inserted, {} removed", report.inserted, report.removed);
+    let published = SnapshotReader::open(folder.join(PUBLISHED))?;
+    // A delta from the published contents is obsolete, or its publisher has not replaced the snapshot yet.
+    if published.header().metadata == filter.digest().to_le_bytes() {
+        return Ok(());
     }
+    let delta = delta_from(filter, folder);
+    let report = match open(&delta)? {
+        Some(file) => filter.apply_delta(file).map_err(|error| format!("{}: {error}", delta.display()))?,
+        None => {
+            let (mut own, mut delta) = (Vec::new(), Vec::new());
+            filter.write_to(&mut own)?;
+            published.write_delta_since(SnapshotReader::new(&own[..])?, &mut delta)?;
+            filter.apply_delta(&delta[..])?
+        }
+    };
+    println!("{} keys inserted, {} removed", report.inserted, report.removed);
+    Ok(())
 }
 
 /// Returns the path of the delta that follows the contents of the filter.
@@ -153,14 +165,9 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     fill(&filter, &keys)?;
     // Like deltas, and unlike a file of `save`, it has the default permissions.
     let mut to = BufWriter::new(File::create(&next)?);
-    filter.write_to(&mut to)?;
+    filter.snapshot().metadata(&filter.digest().to_le_bytes()).write_to(&mut to)?;
     to.into_inner()?.sync_all()?;
     if let Some(older) = older.filter(|older| older.digest() != filter.digest()) {
-        // The list may have had these contents before, and then the old delta after them is obsolete.
-        match std::fs::remove_file(delta_from(&filter, &folder)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
         let [newer, old] = [&next, &current].map(|path| File::open(path).map(BufReader::new));
         let (delta, unfinished) = (delta_from(&older, &folder), folder.join("next.delta"));
         let mut to = BufWriter::new(File::create(&unfinished)?);

@@ -6,6 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Request;
 
@@ -54,8 +56,12 @@ impl Server {
         self.ask("POST", "/check", keys).1
     }
 
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     fn stop(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         assert_eq!(self.line(), "saved");
         assert!(self.child.wait().unwrap().success());
     }
@@ -95,14 +101,24 @@ fn a_server_follows_a_list_that_is_published() {
     assert_eq!(server.ask("PUT", "/keys/d.com", "").0, 404, "only who publishes changes the list");
 
     // Two missed changes are applied one after the other.
-    drop(server);
-    std::fs::copy(folder.join("list.filter"), folder.join("kept")).unwrap();
+    server.signal(Signal::STOP);
     publish(folder, "a.com\n");
     publish(folder, "a.com\nb.com\n");
-    std::fs::rename(folder.join("kept"), folder.join("list.filter")).unwrap();
-    let mut server = Server::spawn(program().args(["follow", "127.0.0.1:0"]).arg(folder));
+    server.signal(Signal::CONT);
     assert_eq!([server.line(), server.line()], ["0 keys inserted, 1 removed", "1 keys inserted, 0 removed"]);
     assert_eq!(server.listed(asked), r#"{"listed":[true,true,false]}"#);
+
+    // The next publisher begins with the older list if the last one was killed before it replaced that list.
+    std::fs::copy(folder.join("list.filter"), folder.join("kept")).unwrap();
+    publish(folder, "c.com\n");
+    assert_eq!(server.line(), "1 keys inserted, 2 removed");
+    std::fs::rename(folder.join("kept"), folder.join("list.filter")).unwrap();
+    publish(folder, "b.com\n");
+    let follows = |_| {
+        sleep(Duration::from_millis(100));
+        server.listed(asked) == r#"{"listed":[false,true,false]}"#
+    };
+    assert!((0..100).any(follows), "{}", server.listed(asked));
 }
 
 #[test]
