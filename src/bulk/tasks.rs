@@ -191,9 +191,13 @@ impl<K: SlotKind> Growing<K> {
     /// Stores the keys of the block. The number of new keys in the first shards predicts the number in the others:
     /// tables are split in advance for new keys, while they are nearly empty, and not for repeated keys.
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
-        let (plan, sorter, before) = (&self.plan, block.sorter, self.len());
+        let (plan, sorter, keys) = (&self.plan, block.sorter, block.keys());
         let shards = sorter.shards;
-        let grows = self.tables() < plan.tables_at(plan.doublings_for(before + block.keys()));
+        let grows = || self.tables() < plan.tables_at(plan.doublings_for(self.len() + keys));
+        if K::TIMED && grows() {
+            self.sweep_all();
+        }
+        let (before, grows) = (self.len(), grows());
         let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
         let sampled = block.keys_of(asked);
         let mut insert = |shards: Range<usize>, doublings| {

@@ -82,6 +82,8 @@ impl<T: SlotKind> Work<'_, T> {
             let now = first(to);
             now + next(&mut to[now..])
         };
+        // An iterator's bound may be wrong: by 0, each block would have one key.
+        let most = most.max(count);
         // Computed once for both halves, since another writer may double the filter between them.
         let sorter = raw.sorter(most);
         let half = || if count < FEW_KEYS { None } else { Block::for_stream(sorter, most) };

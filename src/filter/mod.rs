@@ -305,7 +305,8 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// writes.
     ///
     /// # Errors
-    /// [`InsertError::Full`] if the keys would exceed the requested maximum; the filter is then unchanged.
+    /// [`InsertError::Full`] if the keys would exceed the requested maximum; the filter is then unchanged. Expired keys count until they
+    /// are [swept](crate::ExpiringFilter::sweep).
     /// [`InsertError::OutOfMemory`] if an allocation fails; the filter has then grown as far as the memory allowed.
     ///
     /// # Complexity

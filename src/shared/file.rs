@@ -229,10 +229,9 @@ pub(super) fn open_and_lock(path: &Path) -> Result<File, SharedError> {
     Err(io::Error::from(ErrorKind::ResourceBusy).into())
 }
 
-/// Syncs the folder of a path, so that a file keeps its name.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    let (folder, _) = folder_and_name(path)?;
-    File::open(folder)?.sync_all()
+/// Opens the folder of a path, whose sync makes a file keep its name.
+pub(super) fn open_folder(path: &Path) -> io::Result<File> {
+    File::open(folder_and_name(path)?.0)
 }
 
 /// Marks a file as replaced, or not, for its readers.

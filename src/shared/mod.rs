@@ -111,15 +111,17 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     ///
     /// # Errors
     /// If the path exists; if the file system has no room for the whole file; if the hash function has no seeds to store; those of
-    /// [`Builder::build`].
+    /// [`Builder::build`]. If the last call, which makes the system write the name of the file, fails, the file is there.
     pub fn create(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
-        let linked = Self::new(path, builder).and_then(|(created, temporary)| {
+        let create = || {
+            let folder = file::open_folder(path)?;
+            let (created, temporary) = Self::new(path, builder)?;
             fs::hard_link(&temporary.0, path)?;
-            file::sync_folder(path)?;
+            folder.sync_all()?;
             Ok(created)
-        });
-        linked.map_err(|error| error.of_file(path))
+        };
+        create().map_err(|error: SharedError| error.of_file(path))
     }
 
     /// Creates an empty filter, and replaces the file if the path exists. Readers keep the old filter until they
@@ -144,6 +146,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     pub fn create_or_replace(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let replace = || {
+            let folder = file::open_folder(path)?;
             let (created, mut temporary) = Self::new(path, builder)?;
             for _ in 0..file::ATTEMPTS {
                 let placed = match file::open_and_lock(path) {
@@ -163,7 +166,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
                 };
                 match placed {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                    placed => return Ok(placed.and_then(|()| file::sync_folder(path)).map(|()| created)?),
+                    placed => return Ok(placed.and_then(|()| folder.sync_all()).map(|()| created)?),
                 }
             }
             // Such as a link to a file that does not exist.

@@ -210,6 +210,17 @@ fn a_bulk_load_grows_as_far_as_its_keys_need_it() {
 }
 
 #[test]
+fn dead_keys_make_no_bulk_load_split_a_table() {
+    let builder = ExpiringFilter::<u64>::builder().capacity(20_000).max_capacity(2_000_000).hasher(hasher());
+    let filter = builder.time_to_live(Duration::from_secs(60)).steps(6).build().unwrap();
+    assert_eq!(filter.par_insert(&Vec::from_iter(0..400_000)).inserted, 400_000);
+    (0..7).for_each(|_| _ = filter.advance());
+    let before = filter.stats().tables;
+    assert_eq!((filter.len(), filter.par_insert(&Vec::from_iter(400_000..700_000)).inserted), (400_000, 300_000));
+    assert_eq!((filter.len(), filter.stats().tables), (300_000, before));
+}
+
+#[test]
 fn what_cannot_be_is_refused_by_name() {
     let builder = || CuckooFilter::<u64>::builder().capacity(1_000);
     let message = |error: BuildError| error.to_string();

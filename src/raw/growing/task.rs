@@ -33,6 +33,12 @@ pub(crate) struct InsertTask<'a, K: SlotKind, O, N> {
 }
 
 impl<K: SlotKind> Growing<K> {
+    /// Clears the slots that are dead by now, table by table.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn sweep_all(&self) {
+        self.each().for_each(|table| table.change(|| table.sweep_all(&table.stripes().lock_all())));
+    }
+
     /// Splits the table of a cell until it has doubled so often or allocation fails. Returns the table that the cell
     /// then names.
     #[cfg(feature = "rayon")]
