@@ -316,8 +316,13 @@ pub(crate) fn delete(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
 }
 
 pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
-    let &[_, name] = arguments else { return Err(Failure::WrongArity) };
-    let key = &mut context.open(name);
+    let [_, name, options @ ..] = arguments else { return Err(Failure::WrongArity) };
+    let is_full = match options {
+        [] => false,
+        [option] if option.bytes().eq_ignore_ascii_case(b"FULL") => true,
+        [option, ..] => return Err(unknown(*option)),
+    };
+    let key = &mut context.open(*name);
     let stored = existing(key, NOT_FOUND)?;
     let (config, stats) = (stored.filter.config(), stored.filter.stats());
     let Parameters { rate, expansion, bucket_size, max_iterations } = stored.head.parameters;
@@ -335,10 +340,15 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         ("Copies beside the filter", signed(stored.overflow())),
         ("Time to live", config.time_to_live.map_or(0, |time| time.as_secs() as i64)),
     ];
-    context.reply_map(numbers.len() + 3);
-    for (label, number) in numbers {
+    // Without `FULL`, RedisBloom's fields: go-redis refuses a reply with others.
+    let (fields, numbers) = if is_full { (numbers.len() + 3, &numbers[..]) } else { (8, &numbers[..8]) };
+    context.reply_map(fields);
+    for &(label, number) in numbers {
         context.reply_bytes(label.as_bytes());
         context.reply_integer(number);
+    }
+    if !is_full {
+        return Ok(());
     }
     for (label, rate) in [("Error rate", rate), ("Error rate now", stats.expected_false_positive_rate)] {
         context.reply_bytes(label.as_bytes());

@@ -91,7 +91,7 @@ class Server:
 
     def info(self, key="f"):
         # Not by a client whose replies redis-py has turned into objects.
-        reply = self.connect(self.protocol).execute_command("CF.INFO", key)
+        reply = self.connect(self.protocol).execute_command("CF.INFO", key, "FULL")
         pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
         return {name.decode(): value for name, value in pairs}
 

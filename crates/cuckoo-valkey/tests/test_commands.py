@@ -78,6 +78,11 @@ def test_parameters_have_limits_and_are_told(server):
     assert {name: info[name] for name in asked} == asked
     assert int(info["Seed"]) == 2**64 - 1 and float(info["Error rate"]) == 0.01
     assert info["Number of filters"] == 1 and info["Number of items inserted"] == 0
+    # Some clients refuse other fields than RedisBloom's.
+    reply = server.cf("INFO", "f")
+    assert [field.decode() for field in reply[::2]] == list(info)[:8] and list(info)[7:9] == ["Max iterations", "Capacity"]
+    with error("unknown option 'ALL'"):
+        server.cf("INFO", "f", "ALL")
     with error("item exists"):
         reserve(100)
 
