@@ -25,8 +25,11 @@ impl Reservation {
         key: &'k mut Key<'_>,
     ) -> Result<&'k mut Stored, Failure> {
         let mut stored = self.build().map_err(|error| match error {
-            BuildError::OutOfMemory { .. } => Failure::from(OUT_OF_MEMORY),
-            error => Failure::from(format!("ERR {error}")),
+            BuildError::OutOfMemory { .. } => format!("OOM {error}"),
+            BuildError::TooLarge { capacity: most, .. } => {
+                format!("ERR a capacity of {}, for up to {most} items, does not fit the address space", self.capacity)
+            }
+            error => format!("ERR {error}"),
         })?;
         if let Some(tick) = stored.filter.config().tick {
             if self.next_tick == 0 {

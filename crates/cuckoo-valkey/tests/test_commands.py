@@ -67,7 +67,8 @@ def test_parameters_have_limits_and_are_told(server):
         ((100, "TTL", 0), "time to live"),
         ((100, "NEW", 1), "unknown option 'NEW'"),
         ((100, "SEED"), "wrong number"),
-        ((2**62, "EXPANSION", 0), "fit|maxmemory"),
+        ((2**62, "EXPANSION", 0), "failed to allocate the 7[0-9]{18} bytes of the filter"),
+        ((10**16,), "capacity of 10000000000000000, for up to 10240000000000000000 items, does not fit"),
     ]:
         with error(text):
             reserve(*options)
