@@ -62,7 +62,7 @@ pub(super) fn init() {
     TRY_CALLOC.store(function, Ordering::Relaxed);
 }
 
-/// Subtracts a large block from the limit. Returns false if the limit is exceeded.
+/// Subtracts a large block from the limit, to which its release adds it. Returns false if the limit is exceeded.
 fn within_limit(size: usize) -> bool {
     let left = match LIMIT.get() {
         Limit::None => return true,
@@ -187,6 +187,11 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        if layout.size() >= LARGE
+            && let Limit::Bytes(left) = LIMIT.get()
+        {
+            LIMIT.set(Limit::Bytes(left.saturating_add(layout.size())));
+        }
         // SAFETY: `take` stores the start of a shifted block directly in front of it.
         let start = if layout.align() > KEPT { unsafe { place.cast::<*mut u8>().sub(1).read() } } else { place };
         // SAFETY: the server allocated the block, and it was not freed before.
