@@ -179,6 +179,16 @@ def test_commands_are_of_the_categories_that_they_declare(server):
     for command in [("ADD", "f", "b"), ("EXPORT", "f", "x"), ("TICK", "f", 1, 1), ("MERGE", "g", "f")]:
         with pytest.raises(redis.exceptions.NoPermissionError):
             reader.execute_command("CF." + command[0], *command[1:])
+    # A pattern of keys to read permits the commands that only read them.
+    server.client.acl_setuser("patterns", enabled=True, nopass=True, keys=["%R~f", "%W~g"], commands=["+@all"])
+    patterns = redis.Redis(port=server.port, username="patterns", password="x")
+    for command in [("EXISTS", "f", "a"), ("MEXISTS", "f", "a"), ("COUNT", "f", "a"), ("INFO", "f"), ("SCANDUMP", "f", 0)]:
+        assert patterns.execute_command("CF." + command[0], *command[1:])
+    for command in [("ADD", "f", "b"), ("MERGE", "f", "f"), ("EXISTS", "g", "a")]:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            patterns.execute_command("CF." + command[0], *command[1:])
+    server.client.acl_setuser("patterns", keys=["%RW~g"])
+    assert patterns.execute_command("CF.MERGE", "g", "f") == b"OK"
     info = server.client.execute_command("COMMAND", "INFO", "cf.add", "cf.mexists", "cf.export")
     assert [info[name]["arity"] for name in ["cf.add", "cf.mexists", "cf.export"]] == [3, -3, 3]
 

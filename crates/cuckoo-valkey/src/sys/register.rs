@@ -13,6 +13,13 @@ type Entry = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut *mut raw::Redis
 const OK: c_int = raw::REDISMODULE_OK as c_int;
 const REFUSED: c_int = raw::REDISMODULE_ERR as c_int;
 
+const READ: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
+const CHANGE: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_UPDATE;
+
+/// Ends a list of keys.
+// SAFETY: null and 0 are valid for all fields.
+const NO_KEYS: raw::RedisModuleCommandKeySpec = unsafe { core::mem::zeroed() };
+
 /// A command and its properties.
 struct Command {
     name: &'static CStr,
@@ -104,6 +111,18 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     })
 }
 
+/// The keys from the argument `first` to the one that is `last` after it, or with -1 to the last argument. By default, the server takes
+/// the keys of any command for changed, and `%R~` does not permit them.
+fn keys(access: u32, first: c_int, last: c_int) -> raw::RedisModuleCommandKeySpec {
+    let mut keys = NO_KEYS;
+    keys.flags = access.into();
+    keys.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+    keys.bs.index.pos = first;
+    keys.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+    keys.fk.range = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: last, keystep: 1, limit: 0 };
+    keys
+}
+
 fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
     let Context(ctx, PhantomData) = context;
     settings::set(arguments)?;
@@ -127,10 +146,15 @@ fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
             sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
             sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
         };
+        let first = if command.flags.to_bytes().starts_with(b"readonly") { READ } else { CHANGE };
+        // Of several keys, all but the first are read.
+        let sources = if command.last_key == 1 { NO_KEYS } else { keys(READ, 2, command.last_key) };
+        let key_specs = [keys(first, 1, 0), sources, NO_KEYS];
         let info = raw::RedisModuleCommandInfo {
             version: &raw const version,
             since: c"1.0.0".as_ptr(),
             arity: command.arity,
+            key_specs: key_specs.as_ptr().cast_mut(),
             // SAFETY: the other fields are pointers, which may be null.
             ..unsafe { core::mem::zeroed() }
         };
