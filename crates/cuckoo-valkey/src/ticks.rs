@@ -12,8 +12,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The interval between clock readings in milliseconds.
-pub(crate) const PERIOD: i64 = 100;
+/// The minimum milliseconds between two visits of a key.
+const PERIOD: i64 = 100;
 
 /// The milliseconds until the next visit of a key that has dumps, or awaits a tick of the primary.
 const SOON: i64 = 1000;
@@ -63,7 +63,7 @@ impl Visits {
 pub(crate) fn begin(context: Context<'_>) {
     timer::watch_names(context);
     timer::watch_swaps(context);
-    timer::call_in(context, PERIOD);
+    timer::watch_time(context);
 }
 
 /// Rounded up: six ticks are at least a time to live.
@@ -110,8 +110,8 @@ pub(crate) fn due(context: Context<'_>) {
     if sys::is_loading() || sys::is_paused() {
         return;
     }
-    let now = sys::now();
-    let next = || visits().take_due(now);
+    let (now, elapsed) = (sys::now(), sys::elapsed());
+    let next = || visits().take_due(elapsed);
     while let Some((database, name)) = next() {
         if database == ANY {
             let all = (0..).take_while(|&database| context.select(database));
@@ -120,7 +120,7 @@ pub(crate) fn due(context: Context<'_>) {
         }
         let selected = context.select(database);
         if let Some(time) = selected.then(|| context.with_text(&name, |name| visit(context, name, now))).flatten() {
-            visits().plan((database, name), time.clamp(now + PERIOD, now + LATE));
+            visits().plan((database, name), elapsed + (time - now).clamp(PERIOD, LATE));
         }
     }
 }
@@ -129,12 +129,12 @@ pub(crate) fn due(context: Context<'_>) {
 fn visit(context: Context<'_>, name: Text<'_>, now: i64) -> Option<i64> {
     let mut key = context.look_at(name);
     let stored = filter(&mut key).ok()??;
-    let has_dumps = stored.end_dumps_before(now - milliseconds(settings::dump_idle()));
+    let has_dumps = stored.end_dumps_before(sys::elapsed() - milliseconds(settings::dump_idle()));
     let soon = has_dumps.then_some(now + SOON);
     let Config { tick: Some(tick), time_to_live: Some(life), .. } = stored.filter.config() else { return soon };
     let next_tick = stored.head.next_tick;
     drop(key);
-    let time = if now < next_tick {
+    let time = if (now + 1..=now + milliseconds(tick)).contains(&next_tick) {
         next_tick
     } else if sys::is_primary() {
         catch_up(context, name, now, next_tick, [tick, life])
@@ -144,13 +144,18 @@ fn visit(context: Context<'_>, name: Text<'_>, now: i64) -> Option<i64> {
     Some(soon.map_or(time, |soon| soon.min(time)))
 }
 
-/// Performs the ticks of a key that are due, and returns the time of the next one.
+/// Performs the ticks of a key that are due, and returns the time of the next one. A tick that is more than a tick away was planned by
+/// a clock that is ahead of this one, or before this one was set back.
 fn catch_up(context: Context<'_>, name: Text<'_>, now: i64, due: i64, [tick, life]: [Duration; 2]) -> i64 {
     // A life may begin within a tick.
     let most = (life.as_nanos().div_ceil(tick.as_nanos()) + 1).min(ALL as u128) as i64;
     let tick = milliseconds(tick);
-    let ticks = (now - due) / tick + 1;
-    let (count, next) = (ticks.min(most), due + ticks * tick);
+    let (count, next) = if now < due {
+        (0, now + tick)
+    } else {
+        let ticks = (now - due) / tick + 1;
+        (ticks.min(most), due + ticks * tick)
+    };
     let mut key = context.open_to_tick(name);
     if let Ok(Some(stored)) = filter(&mut key) {
         make(stored, count, next);

@@ -2,7 +2,7 @@
 
 use crate::pieces::{Joined, Part, Pieces, damaged};
 use crate::sys::alloc::{Limit, limited, limited_and_refused};
-use crate::sys::now;
+use crate::sys::elapsed;
 use concurrent_cuckoo_filter::{
     BuildError, Config, CuckooFilter, ExpiringFilter, InsertError, MergeError, SavedHasher, SnapshotError,
     SnapshotReader, StableHashBuilder, Stats,
@@ -354,7 +354,7 @@ impl Stored {
         let (number, at) = (position >> POSITION_BITS, (position & POSITION) as usize);
         let index = self.dumps.iter().position(|dump| dump.number == number).ok_or(INVALID_POSITION)?;
         let dump = &mut self.dumps[index];
-        dump.used = now();
+        dump.used = elapsed();
         let after = |at: usize| number << POSITION_BITS | at as u64;
         let at = match at.checked_sub(WITHIN_HEAD) {
             // Beyond 512 GiB, positions in a filter have this bit, too, but none is a multiple of the chunk size.
@@ -400,7 +400,7 @@ impl Stored {
         }
         let is_new = |&number: &u64| self.dumps.iter().all(|dump| dump.number != number);
         let number = core::iter::repeat_with(|| random() >> (64 - NUMBER_BITS)).find(is_new).unwrap_or_default();
-        self.dumps.push(Dump { number, head, copy: None, bytes: None, used: now() });
+        self.dumps.push(Dump { number, head, copy: None, bytes: None, used: elapsed() });
         Ok(number << POSITION_BITS | WITHIN_HEAD as u64)
     }
 }

@@ -71,6 +71,12 @@ pub(crate) fn now() -> i64 {
     unsafe { api!(RedisModule_Milliseconds()) }
 }
 
+/// Milliseconds since some moment, by a clock that is never set.
+pub(crate) fn elapsed() -> i64 {
+    // SAFETY: the function has no requirements.
+    unsafe { api!(RedisModule_MonotonicMicroseconds()) as i64 / 1000 }
+}
+
 /// A string of the server: an argument of a command, or the name of a key.
 #[derive(Clone, Copy)]
 #[repr(transparent)]

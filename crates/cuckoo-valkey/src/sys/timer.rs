@@ -1,4 +1,4 @@
-//! The timer and the event subscriptions.
+//! The event subscriptions.
 
 use super::{Context, Text, api, guarded};
 use core::marker::PhantomData;
@@ -6,16 +6,16 @@ use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
 use valkey_module::raw;
 
-/// Schedules `ticks::due`.
-pub(crate) fn call_in(context: Context<'_>, milliseconds: i64) {
-    unsafe extern "C" fn call(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
+/// Calls `ticks::due` `hz` times per second, by default every 100 milliseconds. A timer of the server would wait if its clock is set back.
+pub(crate) fn watch_time(context: Context<'_>) {
+    unsafe extern "C" fn call(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
         // SAFETY: the context lives as long as the call.
         let context = unsafe { Context::new(ctx) };
         guarded((), || crate::ticks::due(context));
-        call_in(context, crate::ticks::PERIOD);
     }
-    // SAFETY: the context lives, and the function takes no data.
-    unsafe { api!(RedisModule_CreateTimer(context.0, milliseconds, Some(call), core::ptr::null_mut())) };
+    let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_CRON_LOOP, dataver: 1 };
+    // SAFETY: the context lives.
+    unsafe { api!(RedisModule_SubscribeToServerEvent(context.0, event, Some(call))) };
 }
 
 /// Calls `ticks::appeared` for each key that gets another name: renamed, copied or moved.
