@@ -352,7 +352,7 @@ impl Stored {
     pub(crate) fn dump(&mut self, position: u64) -> Result<Option<Chunk<'_>>, String> {
         let position = if position == 0 { self.begin_dump()? } else { position };
         let (number, at) = (position >> POSITION_BITS, (position & POSITION) as usize);
-        let index = self.dumps.iter().position(|dump| dump.number == number).ok_or(INVALID_POSITION)?;
+        let index = self.dumps.iter().position(|dump| dump.number == number).ok_or(ENDED)?;
         let dump = &mut self.dumps[index];
         dump.used = elapsed();
         let after = |at: usize| number << POSITION_BITS | at as u64;
@@ -418,6 +418,7 @@ const POSITION_BITS: u32 = 40;
 const NUMBER_BITS: u32 = 13;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 const INVALID_POSITION: &str = "ERR Invalid position";
+const ENDED: &str = "ERR Invalid position: this dump has ended; begin another one at 0";
 const NO_MEMORY: &str = "OOM no memory for the chunk";
 
 /// A random number, from the keys of the standard library's hash maps.

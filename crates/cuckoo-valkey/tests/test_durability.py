@@ -804,6 +804,13 @@ def test_a_dump_takes_a_copy_of_the_filter_once_that_changes(server):
     assert server.digest("g") == was != server.digest("f")
     server.client.delete("g")
     assert server.cf("SCANDUMP", "f", beside)[0] > beside
+    # The fourth other dump of a key ends the first one, as does a merge into it.
+    later = [server.cf("SCANDUMP", "f", 0)[0] for _ in range(4)]
+    server.cf("SCANDUMP", "f", later[0])
+    server.cf("MERGE", "f", "f")
+    for ended in (beside, later[0]):
+        with pytest.raises(redis.ResponseError, match="Invalid position: this dump has ended; begin another one at 0"):
+            server.cf("SCANDUMP", "f", ended)
 
 
 def test_a_dump_that_nobody_goes_on_with_ends(start):
