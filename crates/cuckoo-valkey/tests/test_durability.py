@@ -509,6 +509,9 @@ def test_reserved_memory_is_not_touched(server):
     server.cf("RESERVE", "f", 150_000_000, "EXPANSION", 0)
     assert server.client.info("memory")["used_memory"] > 240 << 20
     assert memory(server)[1] < begun + (64 << 20)
+    # A growing filter touches a fiftieth, so one that is larger than the memory of the machine is refused.
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        server.cf("RESERVE", "larger", server.client.info("memory")["total_system_memory"] // 2)
     server.insert("f", 0, 10_000)
     assert server.cf("MEXISTS", "f", *range(20_000)).count(1) < 10_100
     # Nor is memory that was used before taken for zeros.

@@ -23,7 +23,7 @@ pub(crate) enum Limit {
     None,
     /// This many bytes.
     Bytes(usize),
-    /// The memory that `maxmemory` leaves on a primary.
+    /// The memory that `maxmemory` leaves on a primary, or without `maxmemory` that of the machine.
     MaxMemory,
 }
 
@@ -84,14 +84,20 @@ fn within_limit(size: usize) -> bool {
     }
 }
 
-/// The bytes that `maxmemory` leaves. `None` without `maxmemory`, on replicas and while data is loaded: the server does
-/// not enforce it there.
+/// The bytes that `maxmemory` leaves, or without it those that the machine has: the system may grant more, and end the server when they
+/// are touched. `None` on replicas and while data is loaded: the server does not enforce `maxmemory` there.
 fn room() -> Option<usize> {
     use raw::{REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MAXMEMORY, REDISMODULE_CTX_FLAGS_SLAVE};
     let flags = super::flags();
     let loaded = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_SLAVE;
-    if flags & loaded != 0 || flags & REDISMODULE_CTX_FLAGS_MAXMEMORY == 0 {
+    if flags & loaded != 0 {
         return None;
+    }
+    if flags & REDISMODULE_CTX_FLAGS_MAXMEMORY == 0 {
+        // SAFETY: any names are valid.
+        let [pages, size] =
+            [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) } as usize);
+        return Some(pages.saturating_mul(size));
     }
     // SAFETY: 1. only the thread that runs commands has this limit; 2. both functions take no context; 3. the names end
     // in 0; 4. `info` is freed once, after its last use.
