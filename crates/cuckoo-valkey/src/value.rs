@@ -383,7 +383,7 @@ impl Stored {
                 chunk
             }
             Err(_) if part.is_complete() => part.end(),
-            Err(error) => return Err(format!("ERR {error}")),
+            Err(error) => return Err(format!("OOM {error}")),
         };
         if chunk.is_empty() {
             return Err(INVALID_POSITION.into());

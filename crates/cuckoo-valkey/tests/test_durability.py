@@ -720,6 +720,9 @@ def test_maxmemory_holds_and_is_an_error(start):
     assert refused and begin > 200_000
     assert used() < limit + (1 << 20)
     assert server.cf("MEXISTS", "f", *range(0, begin, 100)) == [1] * (begin // 100)
+    position, _ = server.cf("SCANDUMP", "f", 0)
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        server.cf("SCANDUMP", "f", position)
 
 
 def test_small_tables_are_limited_before_a_command(start):
