@@ -328,11 +328,14 @@ impl Stored {
     /// Adds all copies of `other`. After an error, `self` may hold some of them.
     pub(crate) fn merge_from(&mut self, other: &Self) -> Result<(), String> {
         let (report, is_stunted) = limited_and_refused(Limit::MaxMemory, || match (&*self.filter, &*other.filter) {
-            (Filter::Plain(to), Filter::Plain(from)) => to.merge_from(from).map_err(|error| error.to_string()),
-            (Filter::Expiring(to), Filter::Expiring(from)) => to.merge_from(from).map_err(|error| error.to_string()),
-            _ => Err(MergeError::SizesDiffer.to_string()),
+            (Filter::Plain(to), Filter::Plain(from)) => to.merge_from(from),
+            (Filter::Expiring(to), Filter::Expiring(from)) => to.merge_from(from),
+            _ => Err(MergeError::SizesDiffer),
         });
-        let report = report.map_err(|error| format!("ERR {error}"))?;
+        let report = report.map_err(|error| match error {
+            MergeError::OutOfMemory { .. } => format!("OOM {error}"),
+            error => format!("ERR {error}"),
+        })?;
         if is_stunted {
             // A replica has the memory, and would grow.
             return Err("OOM no memory for the filter of all; nothing was merged".into());

@@ -111,8 +111,11 @@ def test_filters_tick_under_every_name(server):
     server.client.copy("copied", "copy", destination_db=1)
     server.client.move("moved", 1)
     server.client.restore("again", 0, server.client.dump("restored"))
+    server.cf("MERGE", "merged", "restored")
+    for position, chunk in dump(server, "restored"):
+        server.cf("LOADCHUNK", "loaded", position, chunk)
     server.client.swapdb(0, 1)
-    swapped = {other: ["new", "copied", "restored", "again"], server.client: ["copy", "moved"]}
+    swapped = {other: ["new", "copied", "restored", "again", "merged", "loaded"], server.client: ["copy", "moved"]}
     for client, keys in swapped.items():
         assert sorted(client.keys()) == sorted(key.encode() for key in keys)
         for key in keys:
