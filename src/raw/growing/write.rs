@@ -19,6 +19,11 @@ const LONG_SEARCH: usize = 64;
 /// The load from which a table is split after a long search. Below, some buckets are full of few classes.
 const SPLIT_FROM: f64 = 0.90;
 
+/// The load from which a table of this number of slots or more is split in place of a refusal: few buckets, full of copies, do not make
+/// it grow further and further. Small tables take little memory, and by chance refuse keys earlier.
+const SPLIT_FULL_FROM: f64 = 0.5;
+const SMALL: usize = 1024;
+
 /// A table that has refused a key is not split if its load has since fallen to less than this part: keys were removed, or its dead
 /// slots were cleared.
 const STILL_FULL: f64 = 0.8;
@@ -77,9 +82,10 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
         // The slots of an interrupted split take room. The next split clears them.
         let interrupted = self.leaf.shard().stripes().interrupted().is_set();
         // A refused key leaves the table as it is, so that a replica of the successful insertions is the same filter.
-        let doubles = interrupted || extent.depth < self.doubles_to;
-        if growing.splits_from(self.leaf, 0.0) && (doubles || fits(&Doubled::of(&growing.plan, &extent))) {
-            let load = self.leaf.load() as f64 / self.leaf.shards.plan.slots() as f64;
+        let (doubles, slots) = (interrupted || extent.depth < self.doubles_to, self.leaf.shards.plan.slots());
+        let from = if doubles || slots < SMALL { 0.0 } else { SPLIT_FULL_FROM };
+        if growing.splits_from(self.leaf, from) && (doubles || fits(&Doubled::of(&growing.plan, &extent))) {
+            let load = self.leaf.load() as f64 / slots as f64;
             Err(Again::Full { doublings: extent.depth, from: STILL_FULL * load })
         } else {
             Ok(())
