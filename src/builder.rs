@@ -161,8 +161,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// Required.
     ///
     /// That many distinct keys fit, at the requested rate: with fingerprints of 6 bits or more, fewer than one filter in 10,000 refuses
-    /// a key before. It is not rounded to a power of two. Copies of one key use it up like
-    /// different keys, or sooner where most keys have three or more: the guide has the numbers.
+    /// a key before. It is not rounded to a power of two. Copies of one key use it up like different keys, and sooner where most keys
+    /// have two or more: the guide has the numbers.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -39,7 +39,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// stores, since threads that contend for so few stripes are slower than one alone.
     ///
     /// A growing filter grows in advance: a 16th of each block predicts the number of new keys in the rest, or in a unique
-    /// insertion that of distinct new keys.
+    /// insertion that of distinct new keys. Expired keys are removed before.
     ///
     /// A child forked after the pool has started has none of the pool's threads, and this call hangs there: create a
     /// pool in the child.

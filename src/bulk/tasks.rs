@@ -189,16 +189,18 @@ impl<K: SlotKind> Flat<K> {
 
 impl<K: SlotKind> Growing<K> {
     /// Stores the keys of the block. The number of new keys in the first shards predicts the number in the others:
-    /// tables are split in advance for new keys, while they are nearly empty, and not for repeated keys.
+    /// tables are split in advance for new keys, while they are nearly empty, and not for keys that a unique insertion repeats, nor
+    /// for dead ones.
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
         let (plan, sorter, keys) = (&self.plan, block.sorter, block.keys());
         let shards = sorter.shards;
-        let grows = || self.tables() < plan.tables_at(plan.doublings_for(self.len() + keys));
-        if K::TIMED && grows() {
+        let grows = |stored| self.tables() < plan.tables_at(plan.doublings_for(stored + keys));
+        let mut before = self.len();
+        if grows(before) {
             self.sweep_all();
+            before = self.len();
         }
-        let (before, grows) = (self.len(), grows());
-        let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
+        let asked = if grows(before) && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
         let sampled = block.keys_of(asked);
         let mut insert = |shards: Range<usize>, doublings| {
             let each = shards.clone().into_par_iter().zip(&mut budgets[shards.clone()]);

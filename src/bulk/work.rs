@@ -82,7 +82,7 @@ impl<T: SlotKind> Work<'_, T> {
             let now = first(to);
             now + next(&mut to[now..])
         };
-        // An iterator's bound may be wrong: by 0, each block would have one key.
+        // An iterator may state a wrong bound: with 0, each block would hold one key.
         let most = most.max(count);
         // Computed once for both halves, since another writer may double the filter between them.
         let sorter = raw.sorter(most);

@@ -83,8 +83,8 @@ errors! {
     pub enum InsertError {
         /// Both buckets of the key were full, and a search of up to 2000 buckets found no path of relocations that makes room, as of one
         /// moment between the call and its return. After a refusal, batches search fewer buckets. The error is not expected up to the
-        /// requested [`capacity`](crate::Builder::capacity), nor in a growing filter up to its
-        /// [`max_capacity`](crate::Builder::max_capacity), unless most keys have three or more copies or tags.
+        /// requested [`capacity`](crate::Builder::capacity), unless most keys have two or more copies or tags, nor in a growing filter up
+        /// to its [`max_capacity`](crate::Builder::max_capacity), unless most have four or more.
         Full => ("the filter is full: no relocation makes room for this key"),
         /// All 8 slots of the key's two buckets hold its fingerprint. A larger filter does not help: either the key was
         /// inserted 8 times, or other keys share its fingerprint and buckets.

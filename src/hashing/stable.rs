@@ -11,9 +11,10 @@ use std::hash::RandomState;
 /// `char`, integers, `str`, `String`, and slices, arrays and `Vec`s of `u8`: a number is hashed as its little-endian
 /// bytes, `usize` and `isize` as 64 bits. For other types this holds as far as their `Hash` feeds the same values in
 /// the same order everywhere. A derived `Hash` does, as long as the fields are unchanged. Slices, arrays and `Vec`s of
-/// wider integers are fed to a hasher in their memory representation, and IP addresses as numbers with their bytes in memory, so
-/// their hashes agree only on platforms of the same byte order and, for `usize`, the same width. If std ever changes how `str` or slices are fed to a hasher,
-/// loading a saved filter fails, unless no hash of the values that are probed on loading changes with it.
+/// wider integers are fed to a hasher in their memory representation, and IP addresses as numbers with their bytes in
+/// memory, so their hashes agree only on platforms of the same byte order and, for `usize`, the same width. If std ever
+/// changes how `str` or slices are fed to a hasher, loading a saved filter fails, unless no hash of the values that are
+/// probed on loading changes with it.
 ///
 /// SipHash is a keyed function whose hashes do not reveal its seeds, so collisions cannot be computed without the
 /// seeds. As with any function, they can be found by trial ([limits of seeds](crate::DefaultHashBuilder)). The output

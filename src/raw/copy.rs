@@ -128,10 +128,10 @@ impl<K: SlotKind> RawFilter<K> {
         put: impl Fn(u32) -> Put,
         mut note: impl FnMut(Result<u32, InsertError>),
     ) {
-        let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+        let mut search = Search::new();
         let Ok(()) = other.copy_each(0..other.plan().shards, words, |copy, words| {
             let mut contents = other.contents(copy, words).peekable();
-            budget = SearchBudget::full();
+            let mut budget = SearchBudget::full();
             match self {
                 // In the order of their buckets, keys fill the first buckets of a table that has doubled less often.
                 RawFilter::Growing(growing) => contents.for_each(|(place, value)| {

@@ -111,7 +111,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     ///
     /// # Errors
     /// If the path exists; if the file system has no room for the whole file; if the hash function has no seeds to store; those of
-    /// [`Builder::build`]. If the last call, which makes the system write the name of the file, fails, the file is there.
+    /// [`Builder::build`]. If the sync of the folder, the last step, fails, the file exists.
     pub fn create(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let create = || {

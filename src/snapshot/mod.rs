@@ -200,7 +200,7 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// waits at most for the copy of one shard, at most 1 MiB.
     ///
     /// The bytes mean the same on every platform; where the hashes of a type of keys do not, as those of IP addresses in another byte
-    /// order, loading fails. The seeds of the hash function are among them, unless [`Snapshot::without_seeds`] leaves
+    /// order or with another width of `usize`, loading fails. The seeds of the hash function are among them, unless [`Snapshot::without_seeds`] leaves
     /// them out.
     ///
     /// # Errors

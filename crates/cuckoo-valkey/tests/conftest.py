@@ -55,6 +55,8 @@ class Server:
     def start(self):
         arguments = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--loglevel", "notice"]
         arguments += ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--logfile", self.folder / "log"]
+        # Else, the write of the last commands may wait for a sync of earlier ones when the server is killed.
+        arguments += ["--appendfsync", "always"]
         # The backlog is memory of the server: Valkey's own default would hide what a test looks for.
         arguments += ["--repl-backlog-size", "1mb", "--loadmodule", *self.module, *self.options]
         # Where the server uses the allocator of the system, each thread would reserve 64 MiB of address space.

@@ -614,7 +614,7 @@ def test_a_save_that_begins_amid_an_export_ends(start):
 
 
 def test_a_killed_save_leaves_the_file_before(start):
-    server = start("--appendonly", "yes", "--appendfsync", "always")
+    server = start("--appendonly", "yes")
     was = fill(server)
     for command in ["BGSAVE", "BGREWRITEAOF"]:
         for delay in [0, 0.005, 0.02]:
@@ -856,7 +856,7 @@ def test_a_dump_that_nobody_goes_on_with_ends(start):
 
 
 def test_a_dump_without_memory_for_a_copy_ends_and_the_filter_may_grow(start):
-    server = start("--appendonly", "yes", "--appendfsync", "always")
+    server = start("--appendonly", "yes")
     server.cf("RESERVE", "f", 100_000)
     position, _ = server.cf("SCANDUMP", "f", 0)
     server.client.config_set("maxmemory", server.client.info("memory")["used_memory"] + 100_000)

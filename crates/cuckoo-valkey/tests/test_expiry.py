@@ -25,7 +25,7 @@ def test_ticks_wait_while_writes_are_paused(start):
 
 
 def test_a_late_server_ticks_until_every_item_has_expired_and_no_more(start):
-    server = start("--appendonly", "yes", "--appendfsync", "always")
+    server = start("--appendonly", "yes")
     server.cf("RESERVE", "f", 100, "TTL", 600, "TICK", 1)
     server.wait(lambda: ticks_of(server))
     # Six ticks are a time to live, which may begin within a tick.
@@ -123,7 +123,7 @@ def test_filters_tick_under_every_name(server):
 
 
 def test_filters_tick_whose_next_tick_was_set_by_a_clock_ahead(start):
-    primary, replica = start("--appendonly", "yes", "--appendfsync", "always"), start()
+    primary, replica = start("--appendonly", "yes"), start()
     replica.follow(primary)
     primary.cf("RESERVE", "f", 100, "TTL", 1)
     primary.cf("TICK", "f", 0, int(time.time() * 1000) + 86_400_000)

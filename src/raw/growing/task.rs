@@ -12,12 +12,14 @@ use crate::raw::exclusive::KEYS_UNDER_LOCKS;
 use crate::raw::pair::Put;
 #[cfg(feature = "rayon")]
 use crate::raw::shard::Shard;
-use crate::raw::slots::SlotKind;
+use crate::raw::slots::{SlotKind, Slots};
 use crate::raw::window::rolling;
 use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem;
+#[cfg(feature = "rayon")]
+use rayon::prelude::*;
 
 /// The number of keys whose buckets are prefetched ahead.
 const AHEAD: usize = 16;
@@ -36,7 +38,11 @@ impl<K: SlotKind> Growing<K> {
     /// Clears the slots that are dead by now, table by table.
     #[cfg(feature = "rayon")]
     pub(crate) fn sweep_all(&self) {
-        self.each().for_each(|table| table.change(|| table.sweep_all(&table.stripes().lock_all())));
+        let slots = self.kind.slots();
+        if slots.number(slots.now()) > 0 {
+            let tables = Vec::from_iter(self.each()).into_par_iter();
+            tables.for_each(|table| table.change(|| table.sweep_all(&table.stripes().lock_all())));
+        }
     }
 
     /// Splits the table of a cell until it has doubled so often or allocation fails. Returns the table that the cell

@@ -120,8 +120,8 @@ impl<K: SlotKind> Growing<K> {
         self.insert_doubling(place, put, 0, budget)
     }
 
-    /// Inserts a key. In place of a refusal, its table is doubled up to this number of times, if another filter had room for the key
-    /// after so many doublings.
+    /// Inserts a key. In place of a refusal, doubles the table at any load until it has doubled `doubles_to` times: another filter had
+    /// room for the key then.
     #[inline(always)]
     pub(crate) fn insert_doubling(
         &self,
