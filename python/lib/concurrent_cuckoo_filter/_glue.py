@@ -57,7 +57,8 @@ def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
     if isinstance(keys, str | bytes) or getattr(keys, "ndim", 1) == 0:
         raise TypeError("one key was given where a list of keys is needed: write [key]")
     source = library(keys)
-    if source in ("pandas", "polars") and hasattr(keys, "columns"):
+    # A lazy frame of polars has no shape.
+    if source in ("pandas", "polars") and hasattr(keys, "shape") and hasattr(keys, "columns"):
         # pandas would make a column of its index, too.
         _check_one(keys.columns)
         keys = keys.iloc[:, 0] if source == "pandas" else keys[:, 0]

@@ -146,7 +146,11 @@ fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
             sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
             sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
         };
-        let first = if command.flags.to_bytes().starts_with(b"readonly") { READ } else { CHANGE };
+        let first = if command.flags.to_bytes().split(|&byte| byte == b' ').any(|flag| flag == b"readonly") {
+            READ
+        } else {
+            CHANGE
+        };
         // Of several keys, all but the first are read.
         let sources = if command.last_key == 1 { NO_KEYS } else { keys(READ, 2, command.last_key) };
         let key_specs = [keys(first, 1, 0), sources, NO_KEYS];
