@@ -76,7 +76,7 @@ async fn run(address: &str, list: PathBuf, snapshot: PathBuf) -> Result<(), Fail
     // Requests wait in the listener until the list is loaded.
     let listener = TcpListener::bind(address).await?;
     let path = snapshot.clone();
-    let filter = Arc::new(spawn_blocking(move || load(list, path)).await??);
+    let filter = Arc::new(spawn_blocking(move || load_or_fill(list, path)).await??);
     let routes = lookups().route("/keys/{key}", put(insert).delete(remove));
     serve(listener, routes, &filter).await?;
 
@@ -86,16 +86,11 @@ async fn run(address: &str, list: PathBuf, snapshot: PathBuf) -> Result<(), Fail
     Ok(())
 }
 
-/// Reads a snapshot on all cores.
-fn read_snapshot(path: &std::path::Path) -> Result<BlockList, SnapshotError> {
-    SnapshotReader::open(path)?.in_parallel().into_filter()
-}
-
-/// Opens a file; `None` if there is none.
-fn open(path: &path::Path) -> Result<Option<BufReader<File>>, Failure> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(BufReader::new(file))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+/// Loads a snapshot on all cores; `None` if there is no file. A damaged one is an error, not a filter that misses keys.
+fn load(path: &path::Path) -> Result<Option<BlockList>, Failure> {
+    match SnapshotReader::open(path).and_then(|reader| reader.in_parallel().into_filter()) {
+        Ok(filter) => Ok(Some(filter)),
+        Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("{}: {error}", path.display()).into()),
     }
 }
@@ -105,7 +100,7 @@ fn open(path: &path::Path) -> Result<Option<BufReader<File>>, Failure> {
 async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     let listener = TcpListener::bind(address).await?;
     let path = folder.join(PUBLISHED);
-    let filter = Arc::new(spawn_blocking(move || read_snapshot(&path)).await??);
+    let filter = Arc::new(spawn_blocking(move || load(&path)).await??.ok_or("no list is published yet")?);
     let replica = Arc::clone(&filter);
     let following = tokio::spawn(async move {
         loop {
@@ -131,9 +126,12 @@ fn take_over(filter: &BlockList, folder: &path::Path) -> Result<(), Failure> {
         return Ok(());
     }
     let delta = delta_from(filter, folder);
-    let report = match open(&delta)? {
-        Some(file) => filter.apply_delta(file).map_err(|error| format!("{}: {error}", delta.display()))?,
-        None => {
+    let report = match File::open(&delta) {
+        Ok(file) => {
+            filter.apply_delta(BufReader::new(file)).map_err(|error| format!("{}: {error}", delta.display()))?
+        }
+        // A step was missed, or the last publisher was killed.
+        Err(_) => {
             let (mut own, mut delta) = (Vec::new(), Vec::new());
             filter.write_to(&mut own)?;
             published.write_delta_since(SnapshotReader::new(&own[..])?, &mut delta)?;
@@ -153,7 +151,7 @@ fn delta_from(filter: &BlockList, folder: &path::Path) -> PathBuf {
 fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     let (current, next) = (folder.join(PUBLISHED), folder.join("next.filter"));
     let keys = read(&list)?;
-    let older = open(&current)?.map(|_| read_snapshot(&current)).transpose()?;
+    let older = load(&current)?;
     let (capacity, hasher) = match &older {
         None => (keys.len() + ROOM, StableHashBuilder::default()),
         Some(older) => (older.capacity(), older.hasher().clone()),
@@ -168,10 +166,9 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     filter.snapshot().metadata(&filter.digest().to_le_bytes()).write_to(&mut to)?;
     to.into_inner()?.sync_all()?;
     if let Some(older) = older.filter(|older| older.digest() != filter.digest()) {
-        let [newer, old] = [&next, &current].map(|path| File::open(path).map(BufReader::new));
         let (delta, unfinished) = (delta_from(&older, &folder), folder.join("next.delta"));
         let mut to = BufWriter::new(File::create(&unfinished)?);
-        SnapshotReader::new(newer?)?.write_delta_since(SnapshotReader::new(old?)?, &mut to)?;
+        SnapshotReader::open(&next)?.write_delta_since(SnapshotReader::open(&current)?, &mut to)?;
         to.into_inner()?.sync_all()?;
         // Followers see the complete delta or none.
         std::fs::rename(unfinished, delta)?;
@@ -204,10 +201,9 @@ async fn serve(listener: TcpListener, routes: Router<Arc<BlockList>>, filter: &A
 }
 
 /// Loads the snapshot of the last run, or without one the list, with one key per line. Blocks.
-fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
-    if open(&snapshot)?.is_some() {
-        // Checked: a damaged snapshot is an error, not a filter that misses keys.
-        return Ok(read_snapshot(&snapshot)?);
+fn load_or_fill(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
+    if let Some(filter) = load(&snapshot)? {
+        return Ok(filter);
     }
     let keys = read(&list)?;
     let filter = BlockList::with_capacity_and_hasher(keys.len() + ROOM, StableHashBuilder::default());
