@@ -152,73 +152,46 @@ fn filter_or_new<'k>(
     existing(key, NOT_FOUND)
 }
 
-/// Items that went in, in this order. They are replicated as insertions that decide nothing anew: neither whether an item is absent, nor
-/// whether the filter has the memory to grow.
-struct Inserted<'a> {
-    context: Context<'a>,
-    name: Text<'a>,
-    items: Vec<Text<'a>>,
-    are_stunted: bool,
-}
-
-impl<'a> Inserted<'a> {
-    fn into(context: Context<'a>, name: Text<'a>) -> Self {
-        Inserted { context, name, items: Vec::new(), are_stunted: false }
-    }
-
-    fn push(&mut self, item: Text<'a>, is_stunted: bool) {
-        if is_stunted != self.are_stunted {
-            self.replicate();
-            self.are_stunted = is_stunted;
-        }
-        self.items.push(item);
-    }
-
-    fn replicate(&mut self) {
-        if self.items.is_empty() {
-            return;
-        }
-        let options: &[_] = if self.are_stunted { &["NOCREATE", "NOGROW", "ITEMS"] } else { &["NOCREATE", "ITEMS"] };
+/// Replicates items that went in, in this order, each with whether the filter lacked the memory to grow: as insertions that decide nothing
+/// anew, neither whether an item is absent, nor whether the filter has the memory to grow.
+fn replicate(context: Context<'_>, name: Text<'_>, inserted: &[(Text<'_>, bool)]) {
+    for items in inserted.chunk_by(|one, other| one.1 == other.1) {
+        let options: &[_] = if items[0].1 { &["NOCREATE", "NOGROW", "ITEMS"] } else { &["NOCREATE", "ITEMS"] };
         let options = options.iter().map(Argument::from);
-        let arguments = [self.name.into()].into_iter().chain(options).chain(self.items.drain(..).map(Argument::from));
-        self.context.replicate(c"CF.INSERT", &arguments.collect::<Vec<_>>());
+        let arguments = [name.into()].into_iter().chain(options).chain(items.iter().map(|&(item, _)| item.into()));
+        context.replicate(c"CF.INSERT", &arguments.collect::<Vec<_>>());
     }
 }
 
-/// Stores one item. Returns whether it went in, and whether the filter lacked the memory to grow.
+/// Stores one item. `replicate_whole` replicates an insertion for which the filter had the memory.
 fn insert_one(
     context: Context<'_>,
-    name: Text<'_>,
-    item: Text<'_>,
+    arguments: &[Text<'_>],
     put: impl FnOnce(&mut Stored, &[u8], Limit) -> Put,
-) -> Result<(bool, bool), Failure> {
+    replicate_whole: impl FnOnce(Text<'_>, Text<'_>),
+) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
     let mut key = context.open_to_write(name);
     let stored = filter_or_new(context, name, &mut key, DEFAULT_CAPACITY)?;
     let (result, is_stunted) = put(stored, item.bytes(), Limit::MaxMemory);
     let is_in = result.map_err(|error| refused(error, stored))?;
-    if is_in && is_stunted {
-        let mut inserted = Inserted::into(context, name);
-        inserted.push(item, is_stunted);
-        inserted.replicate();
+    match (is_in, is_stunted) {
+        (true, true) => replicate(context, name, &[(item, true)]),
+        (true, false) => replicate_whole(name, item),
+        (false, _) => {}
     }
     context.reply_bool(is_in);
-    Ok((is_in, is_stunted))
+    Ok(())
 }
 
 pub(crate) fn add(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
-    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
-    if insert_one(context, name, item, Stored::add)? == (true, false) {
-        context.replicate_verbatim();
-    }
-    Ok(())
+    insert_one(context, arguments, Stored::add, |_, _| context.replicate_verbatim())
 }
 
 pub(crate) fn add_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
-    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
-    if insert_one(context, name, item, Stored::add_new)? == (true, false) {
+    insert_one(context, arguments, Stored::add_new, |name, item| {
         context.replicate(c"CF.ADD", &[name.into(), item.into()]);
-    }
-    Ok(())
+    })
 }
 
 pub(crate) fn insert(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
@@ -262,13 +235,13 @@ fn insert_each(
         return Err(NOT_FOUND.into());
     }
     let stored = filter_or_new(context, *name, &mut key, keys.unwrap_or(DEFAULT_CAPACITY))?;
-    let mut inserted = Inserted::into(context, *name);
+    let mut inserted = Vec::new();
     context.reply_array(items.len());
     for &item in items {
         let (result, is_stunted) = put(stored, item.bytes(), limit);
         match result {
             Ok(true) => {
-                inserted.push(item, is_stunted);
+                inserted.push((item, is_stunted));
                 context.reply_integer(1);
             }
             Ok(false) => context.reply_integer(0),
@@ -276,7 +249,7 @@ fn insert_each(
             Err(_) => context.reply_integer(-1),
         }
     }
-    inserted.replicate();
+    replicate(context, *name, &inserted);
     Ok(())
 }
 
