@@ -4,29 +4,13 @@ use crate::commands::{Outcome, existing};
 use crate::settings;
 use crate::sys::{Context, Failure, Text, blocked, fork};
 use crate::value::Filter;
-use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::MutexGuard;
+use std::sync::{Arc, LazyLock, MutexGuard};
 
-/// Set while an export runs: the module has at most one export thread.
-static RUNNING: AtomicBool = AtomicBool::new(false);
-
-/// Ends an export when it is dropped.
-struct Running;
-
-impl Running {
-    fn begin() -> Option<Self> {
-        (!RUNNING.swap(true, Ordering::Acquire)).then_some(Running)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.store(false, Ordering::Release);
-    }
-}
+/// Has a second owner while an export runs: the module has at most one export thread.
+static RUNNING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 
 pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, file] = arguments else { return Err(Failure::WrongArity) };
@@ -40,7 +24,10 @@ pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         return Err("ERR no export in a transaction or a script".into());
     }
     let filter = existing(&mut context.open(name), "ERR not found")?.filter.clone();
-    let running = Running::begin().ok_or("ERR an export is running")?;
+    if Arc::strong_count(&RUNNING) > 1 {
+        return Err("ERR an export is running".into());
+    }
+    let running = Arc::clone(&RUNNING);
     let path = folder.join(file);
     blocked::reply_later(context, move || {
         let _running = running;

@@ -501,6 +501,24 @@ def memory(server):
     return [int(number) * resource.getpagesize() for number in pages[:2]]
 
 
+def test_exports_run_one_at_a_time(start):
+    server = start()
+    server.cf("ADD", "f", "a")
+    # Whoever opens a pipe waits for its reader.
+    pipe = server.folder / "exports/1.new~"
+    os.mkfifo(pipe)
+    connection = server.connect().connection_pool.get_connection()
+    connection.send_command("CF.EXPORT", "f", "1")
+    server.wait(lambda: server.client.info("clients")["blocked_clients"] == 1)
+    for _ in range(2):
+        with pytest.raises(redis.ResponseError, match="an export is running"):
+            server.cf("EXPORT", "f", "2")
+    assert len(pipe.read_bytes()) > 0
+    with pytest.raises(redis.ResponseError, match="exports/1"):
+        connection.read_response()
+    assert server.cf("EXPORT", "f", "2") == b"OK"
+
+
 def test_an_export_without_a_thread_is_an_error(server):
     server.cf("ADD", "f", "a")
     # The stack of a thread does not fit.
