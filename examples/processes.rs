@@ -127,7 +127,6 @@ fn work<F>(
     Ok(())
 }
 
-/// The worker processes.
 struct Workers(Vec<(Child, BufReader<ChildStdout>)>);
 
 impl Workers {

@@ -13,7 +13,6 @@ const SLICE: usize = 25_000;
 /// Slices that are not timed before each one that is.
 const WARM: usize = 2;
 
-/// Something that is timed.
 pub(crate) struct Case<'a> {
     /// Runs a slice, given a number of its own among those of all cases, and returns nanoseconds per operation.
     slice: Box<dyn FnMut(usize) -> f64 + 'a>,
@@ -67,7 +66,6 @@ fn run(rounds: usize, cases: &mut [Case]) -> Vec<Vec<f64>> {
     slices
 }
 
-/// The 10th percentile.
 pub(crate) fn tenth(values: &mut [f64]) -> f64 {
     percentile(values, 10)
 }

@@ -58,7 +58,6 @@ list-api FILE
 pub(crate) struct Args(Vec<String>);
 
 impl Args {
-    /// Returns whether this option is given.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.0.iter().any(|word| word == option)
     }

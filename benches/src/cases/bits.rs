@@ -10,7 +10,6 @@ use rayon::prelude::*;
 use std::f64::consts::LN_2;
 use xorf::{BinaryFuse8, BinaryFuse16, Filter};
 
-/// The requested rates.
 const RATES: [f64; 8] = [0.1, 0.05, 0.03, 0.01, 0.005, 0.001, 1e-4, 1e-5];
 
 /// The bits per key of the blocked Bloom filters, which cannot be built for a rate.

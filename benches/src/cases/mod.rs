@@ -41,7 +41,6 @@ impl Plan {
         self.rounds.min(5)
     }
 
-    /// Prints the current step.
     pub(crate) fn step(&self, what: &str) {
         eprintln!("{:4} s  {what}", self.seconds());
     }

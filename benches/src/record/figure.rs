@@ -20,7 +20,6 @@ const PALETTE: [u32; 10] =
 type Pixel = (i32, i32);
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// How a line looks.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     /// This crate's main line: thick and black.
@@ -33,14 +32,12 @@ pub(crate) enum Look {
     Reference,
 }
 
-/// A line: its name, its look and its points.
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) look: Look,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What the axes are of.
 pub(crate) struct Axes {
     pub(crate) x: &'static str,
     pub(crate) x_label: fn(f64) -> String,
@@ -51,7 +48,6 @@ pub(crate) struct Axes {
 pub(crate) const BY_SIZE: Axes =
     Axes { x: "slots", x_label: |slots| format!("2^{}", slots.log2().round()), y: "M lookups/s" };
 
-/// Draws the lines.
 pub(crate) fn draw(title: &str, axes: &Axes, lines: &[Line]) -> String {
     let mut svg = String::new();
     draw_to(&mut svg, title, axes, lines).expect("text takes whatever is drawn");

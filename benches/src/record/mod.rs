@@ -7,7 +7,6 @@ use std::io::Write;
 use std::path::Path;
 use std::{fmt, fs, io};
 
-/// The page that a run writes.
 const PAGE: &str = "README.md";
 
 /// What a run found: printed as it comes, kept as markdown.
@@ -31,12 +30,10 @@ impl Record {
         }
     }
 
-    /// Begins a section.
     pub(crate) fn heading(&mut self, heading: &str) {
         self.text(&format!("## {heading}"));
     }
 
-    /// Adds a table.
     pub(crate) fn table(&mut self, table: &Table) {
         self.text(table.to_string().trim_end());
     }
@@ -64,7 +61,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table without rows.
     pub(crate) fn new<C: Into<String>>(columns: impl IntoIterator<Item = C>) -> Self {
         Table { rows: vec![columns.into_iter().map(Into::into).collect()] }
     }

@@ -45,7 +45,6 @@ pub(crate) fn set(arguments: &[Text<'_>]) -> Result<(), String> {
     Ok(())
 }
 
-/// The directory of exports.
 pub(crate) fn export_dir() -> Option<&'static Path> {
     SETTINGS.get()?.export_dir.as_deref()
 }

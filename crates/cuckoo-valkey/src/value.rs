@@ -42,7 +42,6 @@ const TRAILER_BYTES: usize = 64;
 type Plain = CuckooFilter<[u8], StableHashBuilder>;
 type Expiring = ExpiringFilter<[u8], StableHashBuilder>;
 
-/// The value of a key.
 pub(crate) enum Value {
     Filter(Stored),
     Arriving(Arriving),
@@ -474,7 +473,6 @@ impl Value {
         Ok(Value::Arriving(Arriving { head: room, chunks, bytes }))
     }
 
-    /// Whether this is a filter whose items expire.
     pub(crate) fn expires(&self) -> bool {
         matches!(self, Value::Filter(stored) if stored.filter.expiring().is_some())
     }

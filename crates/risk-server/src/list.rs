@@ -175,7 +175,6 @@ struct Saved {
     bytes: u64,
 }
 
-/// An open list.
 pub(crate) struct List {
     config: Arc<Config>,
     front: ArcSwap<Front>,

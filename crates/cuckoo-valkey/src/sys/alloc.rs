@@ -19,9 +19,7 @@ const LARGE: usize = 64 << 10;
 /// A limit on large allocations of the calling thread.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
-    /// No limit.
     None,
-    /// This many bytes.
     Bytes(usize),
     /// The memory that `maxmemory` leaves on a primary, or without `maxmemory` that of the machine.
     MaxMemory,

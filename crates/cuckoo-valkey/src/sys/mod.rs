@@ -49,7 +49,6 @@ pub(crate) fn flags() -> u32 {
     unsafe { api!(RedisModule_GetContextFlags(core::ptr::null_mut())) as u32 }
 }
 
-/// Whether this server is a primary.
 pub(crate) fn is_primary() -> bool {
     flags() & raw::REDISMODULE_CTX_FLAGS_MASTER != 0
 }
@@ -151,12 +150,10 @@ impl<'a> Context<'a> {
         unsafe { api!(RedisModule_Log(self.0, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
     }
 
-    /// Opens a key for reading.
     pub(crate) fn open(self, name: Text<'_>) -> Key<'a> {
         self.opened(name, raw::REDISMODULE_READ)
     }
 
-    /// Opens a key for writing.
     pub(crate) fn open_to_write(self, name: Text<'_>) -> Key<'a> {
         self.opened(name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
     }
@@ -191,7 +188,6 @@ impl<'a> Context<'a> {
         unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
     }
 
-    /// Replicates another command.
     pub(crate) fn replicate(self, command: &CStr, arguments: &[Argument<'_>]) {
         let mut texts: Vec<_> = arguments
             .iter()
@@ -261,7 +257,6 @@ replies! {
     reply_map(len: usize) => RedisModule_ReplyWithMap(len as _);
 }
 
-/// An open key.
 pub(crate) struct Key<'a> {
     key: *mut raw::RedisModuleKey,
     holds: Holds,

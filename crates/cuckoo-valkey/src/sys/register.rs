@@ -20,7 +20,6 @@ const CHANGE: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCES
 // SAFETY: null and 0 are valid for all fields.
 const NO_KEYS: raw::RedisModuleCommandKeySpec = unsafe { core::mem::zeroed() };
 
-/// A command and its properties.
 struct Command {
     name: &'static CStr,
     entry: Entry,
