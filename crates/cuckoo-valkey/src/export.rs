@@ -14,7 +14,8 @@ static RUNNING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 
 pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, file] = arguments else { return Err(Failure::WrongArity) };
-    let folder = settings::export_dir().ok_or("ERR no folder for exports: load the module with 'export-dir FOLDER'")?;
+    let folder = settings::get().export_dir.as_deref();
+    let folder = folder.ok_or("ERR no folder for exports: load the module with 'export-dir FOLDER'")?;
     let possible = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let file = str::from_utf8(file.bytes()).ok().filter(|name| {
         (1..=200).contains(&name.len()) && !name.starts_with('.') && name.as_bytes().iter().all(possible)

@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 #[derive(Debug)]
-struct Settings {
-    export_dir: Option<PathBuf>,
-    dump_idle: Duration,
+pub(crate) struct Settings {
+    pub(crate) export_dir: Option<PathBuf>,
+    /// The time after which an unused dump ends.
+    pub(crate) dump_idle: Duration,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-const DEFAULT_DUMP_IDLE: Duration = Duration::from_secs(60);
-
 /// Parses `export-dir FOLDER` and `dump-idle SECONDS`.
 pub(crate) fn set(arguments: &[Text<'_>]) -> Result<(), String> {
-    let mut settings = Settings { export_dir: None, dump_idle: DEFAULT_DUMP_IDLE };
+    let mut settings = Settings { export_dir: None, dump_idle: Duration::from_secs(60) };
     let (pairs, rest) = arguments.as_chunks();
     for &[name, value] in pairs {
         let value = str::from_utf8(value.bytes()).map_err(|_| "a value is not UTF-8")?;
@@ -45,11 +44,6 @@ pub(crate) fn set(arguments: &[Text<'_>]) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn export_dir() -> Option<&'static Path> {
-    SETTINGS.get()?.export_dir.as_deref()
-}
-
-/// The time after which an unused dump ends.
-pub(crate) fn dump_idle() -> Duration {
-    SETTINGS.get().map_or(DEFAULT_DUMP_IDLE, |settings| settings.dump_idle)
+pub(crate) fn get() -> &'static Settings {
+    SETTINGS.get().expect("they are set while the module is loaded")
 }

@@ -129,7 +129,7 @@ pub(crate) fn due(context: Context<'_>) {
 fn visit(context: Context<'_>, name: Text<'_>, now: i64) -> Option<i64> {
     let mut key = context.look_at(name);
     let stored = filter(&mut key).ok()??;
-    let has_dumps = stored.end_dumps_before(sys::elapsed() - milliseconds(settings::dump_idle()));
+    let has_dumps = stored.end_dumps_before(sys::elapsed() - milliseconds(settings::get().dump_idle));
     let soon = has_dumps.then_some(now + SOON);
     let Config { tick: Some(tick), time_to_live: Some(life), .. } = stored.filter.config() else { return soon };
     let next_tick = stored.head.next_tick;

@@ -259,16 +259,9 @@ replies! {
 
 pub(crate) struct Key<'a> {
     key: *mut raw::RedisModuleKey,
-    holds: Holds,
+    /// Looked up once: null if the key is empty, and `None` if it holds another type.
+    value: Option<*mut Value>,
     lives: PhantomData<&'a raw::RedisModuleCtx>,
-}
-
-/// The content of an open key, looked up once.
-#[derive(Clone, Copy)]
-enum Holds {
-    Nothing,
-    OtherType,
-    Value(*mut Value),
 }
 
 impl Key<'_> {
@@ -276,26 +269,22 @@ impl Key<'_> {
     /// The key must be open, or null, which is an empty key.
     unsafe fn of(key: *mut raw::RedisModuleKey) -> Self {
         // SAFETY: the requirement is the caller's; the functions accept null.
-        let holds = unsafe {
+        let value = unsafe {
             if api!(RedisModule_ModuleTypeGetType(key)) == data_type::this() {
-                Holds::Value(api!(RedisModule_ModuleTypeGetValue(key)).cast())
-            } else if api!(RedisModule_KeyType(key)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-                Holds::Nothing
+                Some(api!(RedisModule_ModuleTypeGetValue(key)).cast())
             } else {
-                Holds::OtherType
+                let is_empty = api!(RedisModule_KeyType(key)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
+                is_empty.then_some(core::ptr::null_mut())
             }
         };
-        Key { key, holds, lives: PhantomData }
+        Key { key, value, lives: PhantomData }
     }
 
     pub(crate) fn get(&mut self) -> Result<Option<&mut Value>, Failure> {
-        match self.holds {
-            Holds::Nothing => Ok(None),
-            Holds::OtherType => Err(Failure::WrongType),
-            // SAFETY: 1. a value of this type was made from a `Box` by `Key::set` or a callback of the type; 2. it lives while the key is
-            // open: commands run on one thread, and only they change it; 3. no second key of this name is open.
-            Holds::Value(value) => Ok(Some(unsafe { &mut *value })),
-        }
+        let value = self.value.ok_or(Failure::WrongType)?;
+        // SAFETY: 1. a value of this type was made from a `Box` by `Key::set` or a callback of the type; 2. it lives while the key is
+        // open: commands run on one thread, and only they change it; 3. no second key of this name is open.
+        Ok(unsafe { value.as_mut() })
     }
 
     /// Replaces the value of the key, which keeps its time limit.
@@ -308,7 +297,7 @@ impl Key<'_> {
         // SAFETY: 1. the key is open for writing; 2. the server now owns the value, and the type's `free` drops it.
         let set = unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, data_type::this(), value.cast())) };
         debug_assert_eq!(set, raw::REDISMODULE_OK as c_int);
-        self.holds = Holds::Value(value);
+        self.value = Some(value);
     }
 }
 
