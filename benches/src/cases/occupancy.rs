@@ -7,24 +7,11 @@ use fastrand::Rng;
 use rayon::prelude::*;
 
 /// Slots per bucket, candidate buckets, and the load in the literature.
-const SHAPES: [(usize, Choices, &str); 5] = [
-    (1, Choices::Two, "50 %"),
-    (2, Choices::Two, "84 %"),
-    (4, Choices::Two, "95 %"),
-    (8, Choices::Two, "98 %"),
-    (2, Choices::Four, "98 to 99 %"),
-];
+const SHAPES: [(usize, usize, &str); 5] =
+    [(1, 2, "50 %"), (2, 2, "84 %"), (4, 2, "95 %"), (8, 2, "98 %"), (2, 4, "98 to 99 %")];
 
 /// The largest number of buckets that a search visits, as in this crate.
 const MOST_VISITED: usize = 2000;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Choices {
-    /// The two add up to the sum of the fingerprint, as in this crate.
-    Two,
-    /// A bucket, and its XOR with one of two sums or with both: each leads to the three others.
-    Four,
-}
 
 pub(super) fn run(plan: &Plan, record: &mut Record) {
     let (log2, tables) = if plan.quick { (10, 4) } else { (16, 32) };
@@ -36,15 +23,14 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     ));
     let mut rows = Rows::new(["slots, choices", "articles", "mean", "least", "bits per key at 0.1 %"]);
     for (slots, choices, said) in SHAPES {
-        let of = if choices == Choices::Two { 2 } else { 4 };
-        plan.step(&format!("occupancy, {slots} slots, {of} choices"));
+        plan.step(&format!("occupancy, {slots} slots, {choices} choices"));
         let fill = |seed| Table::new(1 << log2, slots, choices).fill(&mut Rng::with_seed(seed));
         let loads: Vec<f64> = (0..tables).into_par_iter().map(fill).collect();
         let mean = loads.iter().sum::<f64>() / loads.len() as f64;
         let least = loads.iter().copied().fold(f64::INFINITY, f64::min);
-        let bits = (1000.0 * (slots * of) as f64 * mean).log2() / mean;
+        let bits = (1000.0 * (slots * choices) as f64 * mean).log2() / mean;
         rows.row([
-            format!("{slots}, {of}"),
+            format!("{slots}, {choices}"),
             said.into(),
             format!("{:.1} %", mean * 100.0),
             format!("{:.1} %", least * 100.0),
@@ -56,7 +42,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
 
 struct Table {
     slots: usize,
-    choices: Choices,
+    choices: usize,
     /// A power of two.
     buckets: usize,
     values: Vec<u16>,
@@ -71,7 +57,7 @@ struct Node {
 }
 
 impl Table {
-    fn new(buckets: usize, slots: usize, choices: Choices) -> Self {
+    fn new(buckets: usize, slots: usize, choices: usize) -> Self {
         Table { slots, choices, buckets, values: vec![0; buckets * slots], seen: vec![0; buckets] }
     }
 
@@ -93,10 +79,12 @@ impl Table {
         let sum = (product ^ (product >> 16)) as usize & mask | 1;
         let second = u32::from(value).wrapping_mul(0x85eb_ca6b) as usize >> 7 & mask | 2;
         let others = match self.choices {
-            Choices::Two => [sum.wrapping_sub(bucket) & mask; 3],
-            Choices::Four => [bucket ^ sum, bucket ^ second, bucket ^ sum ^ second],
+            // The two add up to the sum of the fingerprint, as in this crate.
+            2 => [sum.wrapping_sub(bucket) & mask; 3],
+            // A bucket, and its XOR with one of two sums or with both: each leads to the three others.
+            _ => [bucket ^ sum, bucket ^ second, bucket ^ sum ^ second],
         };
-        others.into_iter().take(if self.choices == Choices::Two { 1 } else { 3 })
+        others.into_iter().take(self.choices - 1)
     }
 
     fn empty(&self, bucket: usize) -> Option<usize> {
