@@ -200,8 +200,8 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// waits at most for the copy of one shard, at most 1 MiB.
     ///
     /// The bytes mean the same on every platform; where the hashes of a type of keys do not, as those of IP addresses in another byte
-    /// order or with another width of `usize`, loading fails. The seeds of the hash function are among them, unless [`Snapshot::without_seeds`] leaves
-    /// them out.
+    /// order or with another width of `usize`, loading fails. The seeds of the hash function are among the bytes, unless
+    /// [`Snapshot::without_seeds`] leaves them out.
     ///
     /// # Errors
     /// Those of the writer, and [`SnapshotError::OutOfMemory`].

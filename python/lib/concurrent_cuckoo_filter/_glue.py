@@ -61,7 +61,10 @@ def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
     if source in ("pandas", "polars") and hasattr(keys, "shape") and hasattr(keys, "columns"):
         # pandas would make a column of its index, too.
         _check_one(keys.columns)
-        keys = keys.iloc[:, 0] if source == "pandas" else keys[:, 0]
+        column = keys.iloc[:, 0] if source == "pandas" else keys[:, 0]
+        # Arrow has a frame of polars as a struct, and its column may be another one.
+        if source == "pandas" or type(column.dtype).__name__ == "Object":
+            keys = column
     if hasattr(keys, "dtype") and (keys.dtype == object or type(keys.dtype).__name__ == "Object"):
         # pyarrow would take text for bytes, and polars exports addresses. What pandas takes for missing is null.
         values = keys.astype(object).where(keys.notna(), None) if source == "pandas" else keys

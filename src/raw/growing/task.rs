@@ -40,8 +40,8 @@ impl<K: SlotKind> Growing<K> {
     pub(crate) fn sweep_all(&self) {
         let slots = self.kind.slots();
         if slots.number(slots.now()) > 0 {
-            let tables = Vec::from_iter(self.each()).into_par_iter();
-            tables.for_each(|table| table.change(|| table.sweep_all(&table.stripes().lock_all())));
+            let sweep = |table: Shard<'_, K::Slots<'_>>| table.change(|| table.sweep_all(&table.stripes().lock_all()));
+            self.each().par_bridge().for_each(sweep);
         }
     }
 
